@@ -1,0 +1,1 @@
+"""The actor: owns emulators, plays, and streams what happened."""

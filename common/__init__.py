@@ -1,0 +1,1 @@
+"""What every process shares: messages, settings, transport, networks. Imports no other package."""

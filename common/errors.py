@@ -1,0 +1,63 @@
+"""Every exception that the system raises on purpose, and the exit codes that supervisors act on."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a process says when it ends; `launch/restart.py` decides by it."""
+
+    DONE = 0
+    CONFIGURATION = 2
+    TEMPORARY = 75
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class MarioError(Exception):
+    """Root of the tree. `exit_code` is what a process ends with when nobody handles the error."""
+
+    exit_code = ExitCode.TEMPORARY
+
+
+class ConfigError(MarioError):
+    """A setting, flag or file that no restart can repair."""
+
+    exit_code = ExitCode.CONFIGURATION
+
+
+class ProtocolMismatch(ConfigError):
+    """The peer speaks another protocol version, run or specification."""
+
+
+class BadMessage(MarioError):
+    """Bytes from a peer that are not a valid message; `reason` is a short countable word."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+
+
+class PeerUnavailable(MarioError):
+    """No answer from a process that we cannot work without."""
+
+
+class CheckpointCorrupt(MarioError):
+    """A checkpoint whose manifest, size or hash is wrong."""
+
+
+class CheckpointMissing(ConfigError):
+    """Resume was asked for and there is nothing valid to resume from."""
+
+
+class EnvironmentFailed(MarioError):
+    """An emulator that could not be built, reset or stepped."""
+
+
+class ConstructionTimeout(EnvironmentFailed):
+    """The construction lock was not free, or construction did not end, before its deadline."""
+
+
+class CapacityError(ConfigError):
+    """A replay capacity that cannot fit in the memory that is free."""

@@ -1,0 +1,1 @@
+"""The commands that a person runs; they know the processes only as command lines."""

@@ -1,0 +1,1 @@
+"""Named settings as TOML files."""

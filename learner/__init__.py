@@ -1,0 +1,1 @@
+"""The learner: trains on batches, publishes weights, writes checkpoints."""

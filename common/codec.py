@@ -1,0 +1,139 @@
+"""Messages to frames and back: a small msgpack header, then raw arrays. Never pickle.
+
+Everything is checked before anything proportional to a peer's number is allocated; whatever is
+wrong raises `BadMessage` with a short reason that the receiver counts.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import msgpack
+import numpy as np
+import numpy.typing as npt
+
+from common.errors import BadMessage
+from common.field_checks import check_fields
+from common.messages import (
+    MAX_ARRAYS,
+    MAX_FRAME_BYTES,
+    MAX_HEADER_BYTES,
+    MESSAGES,
+    PROTOCOL_VERSION,
+    Message,
+)
+
+Buffer = bytes | bytearray | memoryview
+Array = npt.NDArray[Any]
+
+DTYPES = {"u1": np.uint8, "u2": np.uint16, "i8": np.int64, "f4": np.float32}
+"""Little-endian types that may cross the wire; anything else is refused."""
+DTYPE_CODES = {np.dtype(kind): code for code, kind in DTYPES.items()}
+MAX_DIMENSIONS = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Received:
+    """A decoded message; its arrays are read-only views of the received frames."""
+
+    message: Message
+    arrays: dict[str, Array] = field(default_factory=dict)
+
+
+def encode(message: Message, arrays: Mapping[str, Array] | None = None) -> list[Buffer]:
+    """Header frame and array frames. The arrays are not copied: keep them until they are sent."""
+    ordered = [np.ascontiguousarray((arrays or {})[name]) for name in message.arrays]
+    views: list[Buffer] = [array.reshape(-1).view(np.uint8).data for array in ordered]
+    header = {
+        "v": PROTOCOL_VERSION,
+        "t": message.tag,
+        "f": asdict(message),
+        "a": [
+            [DTYPE_CODES[array.dtype], list(array.shape), zlib.crc32(view)]
+            for array, view in zip(ordered, views, strict=True)
+        ],
+    }
+    return [msgpack.packb(header), *views]
+
+
+def decode(frames: Sequence[Buffer]) -> Received:
+    """The message in these frames, or `BadMessage`."""
+    if not 1 <= len(frames) <= MAX_ARRAYS + 1:
+        raise BadMessage("frame_count", f"got {len(frames)} frames")
+    header = _unpack_header(frames[0])
+    if header["v"] != PROTOCOL_VERSION:
+        raise BadMessage("protocol", f"expected version {PROTOCOL_VERSION}")
+    tag = header["t"]
+    kind = MESSAGES.get(tag) if isinstance(tag, str) else None
+    if kind is None:
+        raise BadMessage("unknown_message")
+    arrays = _decode_arrays(kind.arrays, header["a"], frames[1:])
+    return Received(kind(**check_fields(kind, header["f"])), arrays)
+
+
+def _unique_pairs(pairs: list[tuple[object, object]]) -> dict[object, object]:
+    """Duplicate keys are refused: which of them wins would depend on the reader."""
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise BadMessage("duplicate_key")
+    return result
+
+
+def _unpack_header(frame: Buffer) -> dict[str, Any]:
+    if len(frame) > MAX_HEADER_BYTES:
+        raise BadMessage("header_size", f"{len(frame)} bytes")
+    try:
+        header = msgpack.unpackb(
+            frame,
+            strict_map_key=True,
+            object_pairs_hook=_unique_pairs,
+            max_ext_len=0,
+            max_bin_len=0,
+            max_array_len=1024,
+            max_map_len=1024,
+        )
+    except (ValueError, TypeError, RecursionError, OverflowError, msgpack.UnpackException) as error:
+        raise BadMessage("msgpack", type(error).__name__) from error
+    if not isinstance(header, dict) or header.keys() != {"v", "t", "f", "a"}:
+        raise BadMessage("header_fields")
+    return header
+
+
+def _decode_arrays(
+    names: tuple[str, ...], rows: object, frames: Sequence[Buffer]
+) -> dict[str, Array]:
+    if not isinstance(rows, list) or not len(rows) == len(names) == len(frames):
+        raise BadMessage("array_count")
+    return {
+        name: _decode_array(name, row, frame)
+        for name, row, frame in zip(names, rows, frames, strict=True)
+    }
+
+
+def _decode_array(name: str, row: object, frame: Buffer) -> Array:
+    if not isinstance(row, list) or len(row) != 3:  # noqa: PLR2004 - dtype, shape, checksum
+        raise BadMessage("array_row", name)
+    code, shape, checksum = row
+    if not isinstance(code, str) or code not in DTYPES:
+        raise BadMessage("array_dtype", name)
+    if not _is_shape(shape):
+        raise BadMessage("array_shape", name)
+    dtype = np.dtype(DTYPES[code])
+    size = math.prod(shape) * dtype.itemsize
+    if size != len(frame) or size > MAX_FRAME_BYTES:
+        raise BadMessage("array_size", f"{name}: announced {size}, got {len(frame)} bytes")
+    if zlib.crc32(frame) != checksum:
+        raise BadMessage("checksum", name)
+    return np.frombuffer(frame, dtype=dtype).reshape(shape)
+
+
+def _is_shape(shape: object) -> bool:
+    return (
+        isinstance(shape, list)
+        and 1 <= len(shape) <= MAX_DIMENSIONS
+        and all(type(side) is int and 0 <= side <= MAX_FRAME_BYTES for side in shape)
+    )

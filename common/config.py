@@ -1,0 +1,274 @@
+"""Every setting of a run: one home, frozen values, checked when they are made.
+
+Field names are unique over the sections because each is a flag in kebab-case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from common.errors import ConfigError
+from common.game import ACTION_SETS, STAGES
+from common.ids import check_run_name
+from common.specs import DataSpec
+
+
+def _require(condition: bool, name: str, expected: str, got: object) -> None:
+    if not condition:
+        flag = "--" + name.replace("_", "-")
+        raise ConfigError(f"{flag} must be {expected}, got {got}")
+
+
+def _require_positive(section: object, *names: str) -> None:
+    for name in names:
+        value = getattr(section, name)
+        _require(value > 0, name, "greater than 0", value)
+
+
+def _require_between(section: object, low: float, high: float, *names: str) -> None:
+    for name in names:
+        value = getattr(section, name)
+        _require(low <= value <= high, name, f"between {low} and {high}", value)
+
+
+def _require_at_least_zero(section: object, *names: str) -> None:
+    for name in names:
+        value = getattr(section, name)
+        _require(value >= 0, name, "at least 0", value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """Which run, on what device, and when it ends."""
+
+    run: str = "default"
+    """Name of the run; results go to RUNS_DIR/RUN."""
+    runs_dir: str = "runs"
+    """Folder that holds all runs."""
+    seed: int = 1
+    """Every random choice of every process follows from this number."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:N; where the learner trains and the replay server samples."""
+    max_agent_steps: int = 0
+    """Stop after this many agent steps of the whole run; 0 means no limit."""
+    max_minutes: float = 0.0
+    """Stop after this many minutes of this start; 0 means no limit."""
+    metrics_interval_s: float = 5.0
+    """Seconds between two lines of metrics.jsonl and of each heartbeat."""
+
+    def __post_init__(self) -> None:
+        check_run_name(self.run)
+        _require_at_least_zero(self, "seed", "max_agent_steps", "max_minutes")
+        _require_positive(self, "metrics_interval_s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvSettings:
+    """The game and how it is seen."""
+
+    game: Literal["mario", "corridor"] = "mario"
+    """mario, or corridor: a tiny game with a known optimum, for tests."""
+    stage: str = "1-1"
+    """World and level, 1-1 to 8-4."""
+    core: Literal["nes_py"] = "nes_py"
+    """The emulator core."""
+    actions: str = "simple"
+    """right_only, simple, complex or extended."""
+    frame_skip: int = 4
+    """Emulator frames per agent step."""
+    size: int = 84
+    """Height and width of a frame in pixels."""
+    stack: int = 4
+    """Frames in an observation."""
+    noop_max: int = 30
+    """Most frames without a button at the start of a training episode."""
+    max_episode_frames: int = 20_000
+    """Emulator frames after which an episode is cut (a truncation)."""
+    flag_bonus: float = 10.0
+    """Added to the reward at the flag."""
+    reward_scale: float = 1 / 15
+    """Factor on the environment's own reward."""
+    env_deadline_s: float = 0.0
+    """Seconds until an environment must be built; 0 means max(180, 60 x environments)."""
+    env_start_delay_s: float = 0.0
+    """Pause before each environment is built, for hosts that choke on a burst."""
+    env_prewarm: bool = False
+    """Build and close one environment in the launcher's host before the actors start."""
+
+    def __post_init__(self) -> None:
+        _require(self.stage in STAGES, "stage", "1-1 to 8-4", self.stage)
+        names = ", ".join(ACTION_SETS)
+        _require(self.actions in ACTION_SETS, "actions", f"one of {names}", self.actions)
+        _require_positive(self, "frame_skip", "size", "stack", "max_episode_frames")
+        _require_at_least_zero(self, "noop_max", "env_deadline_s", "env_start_delay_s")
+        _require_between(self, 8, 256, "size")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorSettings:
+    """How the actors play and send."""
+
+    actors: int = 8
+    """Number of actor processes."""
+    envs_per_actor: int = 1
+    """Environments in each actor, played with one batched forward pass."""
+    block_steps: int = 128
+    """Agent steps in a block."""
+    send_window: int = 4
+    """Blocks that an actor may have unacknowledged before it waits."""
+    epsilon_anneal_agent_steps: int = 500_000
+    """The epsilon ladder falls from 1 to 0.1 of itself over this many agent steps."""
+    epsilon_warmup_agent_steps: int = 20_000
+    """Until here no epsilon is below 1 - steps / this number."""
+    min_actors: int = 1
+    """The run ends when fewer actors than this can be kept alive."""
+
+    def __post_init__(self) -> None:
+        _require_between(self, 1, 10_000, "actors")
+        _require_between(self, 1, 256, "envs_per_actor")
+        _require_between(self, 1, 1024, "block_steps")
+        _require_between(self, 1, 64, "send_window")
+        _require_positive(self, "epsilon_anneal_agent_steps", "epsilon_warmup_agent_steps")
+        _require_between(self, 0, self.actors, "min_actors")
+
+    @property
+    def num_envs(self) -> int:
+        return self.actors * self.envs_per_actor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaySettings:
+    """What is remembered, and the balance between playing and learning."""
+
+    capacity: int = 0
+    """Transitions to keep; 0 means up to 200,000, less where memory is short."""
+    samples_per_insert: float = 4.0
+    """Times that each agent step is sampled on average; the two sides wait for each other."""
+    learning_starts: int = 5_000
+    """Agent steps in the buffer before the first update."""
+    balance_slack_agent_steps: int = 2_000
+    """Agent steps by which either side may run ahead of the other."""
+    per_alpha: float = 0.5
+    """Exponent on priorities: 0 is uniform."""
+    per_beta: float = 0.4
+    """Exponent of the importance weights at the start; it rises to 1."""
+    per_beta_anneal_agent_steps: int = 2_000_000
+    """Agent steps over which beta rises to 1."""
+    per_sample_interval: int = 1
+    """Updates per sampled batch: above 1, sampling rounds are skipped and a batch is used again."""
+    n_step: int = 5
+    """Agent steps in a return."""
+    gamma: float = 0.95
+    """Discount per agent step."""
+    float16_scalars: bool = True
+    """Keep stored rewards in half precision; arithmetic stays in float32."""
+
+    def __post_init__(self) -> None:
+        _require_at_least_zero(self, "capacity", "balance_slack_agent_steps")
+        _require_positive(self, "samples_per_insert", "per_beta_anneal_agent_steps")
+        _require_positive(self, "learning_starts", "per_sample_interval", "n_step")
+        _require_between(self, 0, 1, "per_alpha", "per_beta")
+        _require(0 < self.gamma < 1, "gamma", "between 0 and 1, both excluded", self.gamma)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnerSettings:
+    """The network, how it is trained, and what is written."""
+
+    network: Literal["small", "nature", "impala"] = "small"
+    """small for CPUs, nature or impala for GPUs."""
+    num_quantiles: int = 32
+    """Quantiles of the value distribution."""
+    batch_size: int = 64
+    """Transitions per update."""
+    learning_rate: float = 2.5e-4
+    """Adam's step size at the start."""
+    learning_rate_final: float = 5e-5
+    """Adam's step size at the end of its linear fall."""
+    learning_rate_anneal_agent_steps: int = 750_000
+    """Agent steps over which the learning rate falls."""
+    adam_epsilon: float = 1.5e-4
+    """Adam's epsilon."""
+    max_grad_norm: float = 10.0
+    """Gradients are scaled down to this norm."""
+    target_sync_interval_updates: int = 500
+    """Updates between two copies to the target network."""
+    publish_interval_updates: int = 100
+    """Updates between two broadcasts of weights."""
+    prefetch_batches: int = 3
+    """Batch requests that are kept outstanding."""
+    batch_transport: Literal["auto", "shared", "wire"] = "auto"
+    """auto: shared memory when the replay server is reached over ipc, otherwise the wire."""
+    mixed_precision: bool = False
+    """Train with bfloat16 or float16 where the device supports it."""
+    compile: bool = False
+    """Compile the network with torch.compile; falls back with a warning."""
+    learner_threads: int = 0
+    """CPU threads of torch in the learner; 0 means half of the cores, at least one."""
+    checkpoint_interval_s: float = 60.0
+    """Seconds between two checkpoints."""
+    keep_checkpoints: int = 5
+    """Numbered checkpoints to keep."""
+
+    def __post_init__(self) -> None:
+        _require_between(self, 1, 512, "num_quantiles")
+        _require_between(self, 1, 65_536, "batch_size")
+        _require_positive(self, "learning_rate", "learning_rate_final", "adam_epsilon")
+        _require_positive(self, "learning_rate_anneal_agent_steps", "max_grad_norm")
+        _require_positive(self, "target_sync_interval_updates", "publish_interval_updates")
+        _require_positive(self, "checkpoint_interval_s", "keep_checkpoints")
+        _require_at_least_zero(self, "learner_threads")
+        _require_between(self, 1, 16, "prefetch_batches")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointSettings:
+    """Where the processes meet: ipc:///path or tcp://host:port."""
+
+    replay_endpoint: str = "tcp://127.0.0.1:5601"
+    """Bound by the replay server."""
+    weights_endpoint: str = "tcp://127.0.0.1:5602"
+    """Bound by the learner: weights for the actors."""
+    telemetry_endpoint: str = "tcp://127.0.0.1:5603"
+    """Bound by the learner: heartbeats and episodes of all processes."""
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            good = value.startswith(("ipc://", "tcp://"))
+            _require(good, name, "ipc:///path or tcp://host:port", repr(value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All of it."""
+
+    run: RunSettings = field(default_factory=RunSettings)
+    env: EnvSettings = field(default_factory=EnvSettings)
+    actor: ActorSettings = field(default_factory=ActorSettings)
+    replay: ReplaySettings = field(default_factory=ReplaySettings)
+    learner: LearnerSettings = field(default_factory=LearnerSettings)
+    endpoints: EndpointSettings = field(default_factory=EndpointSettings)
+
+    def __post_init__(self) -> None:
+        capacity = self.replay.capacity
+        starts = self.replay.learning_starts
+        fits = capacity == 0 or capacity >= starts
+        _require(fits, "capacity", f"at least --learning-starts ({starts})", capacity)
+
+    @property
+    def spec(self) -> DataSpec:
+        """The shapes that all processes of this run must agree on."""
+        return DataSpec(
+            height=self.env.size,
+            width=self.env.size,
+            stack=self.env.stack,
+            num_actions=num_actions_of(self.env),
+            n_step=self.replay.n_step,
+        )
+
+
+def num_actions_of(env: EnvSettings) -> int:
+    """The corridor has its own three actions, whatever set is chosen for Mario."""
+    return 3 if env.game == "corridor" else len(ACTION_SETS[env.actions])

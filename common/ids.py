@@ -1,0 +1,37 @@
+"""Names and numbers that identify runs, processes and their lives."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Literal, NewType
+
+from common.errors import ConfigError
+
+RunId = NewType("RunId", str)
+Role = Literal["actor", "replay_server", "learner", "controller", "launcher"]
+Incarnation = NewType("Incarnation", int)
+"""Grows with every start of a process, so that the newest life of a slot can be told from older."""
+WeightVersion = NewType("WeightVersion", int)
+
+RUN_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+PEER_ID_PATTERN = re.compile(r"[a-z][a-z_]{0,31}-[0-9]{1,6}")
+
+
+def new_incarnation() -> Incarnation:
+    """Nanoseconds of the wall clock: ordered over restarts and hosts well enough, never reused."""
+    return Incarnation(time.time_ns())
+
+
+def peer_id(role: Role, index: int) -> str:
+    return f"{role}-{index}"
+
+
+def check_run_name(name: str) -> str:
+    """A run name is a single path component; anything else could leave the runs folder."""
+    if RUN_NAME_PATTERN.fullmatch(name) is None or ".." in name:
+        raise ConfigError(
+            f"run name {name!r} is not usable: expected 1 to 64 letters, digits, '.', '_' or '-', "
+            "starting with a letter or digit; choose another --run"
+        )
+    return name

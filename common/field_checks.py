@@ -29,7 +29,7 @@ def field_checkers(kind: type) -> dict[str, Checker]:
     return {item.name: _checker(item.name, hints[item.name]) for item in fields(kind)}
 
 
-def check_fields(kind: type, values: object) -> dict[str, object]:
+def check_fields(kind: type, values: object) -> dict[str, Any]:
     """The checked keyword arguments of `kind`: no field missing, none unknown."""
     if not isinstance(values, dict):
         raise BadMessage("field_type", f"{kind.__name__} is not a map")

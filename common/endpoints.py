@@ -1,0 +1,69 @@
+"""Endpoint texts: parsing, and the rule that only loopback may be bound without keys."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+
+from common.errors import ConfigError
+
+# sun_path holds 108 bytes on Linux, 104 on macOS, the final zero included.
+MAX_IPC_PATH_BYTES = 103
+MAX_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class TcpAddress:
+    """Host (a name, an IPv4 or an IPv6 address without brackets) and port."""
+
+    host: str
+    port: int
+
+
+def parse_tcp(endpoint: str) -> TcpAddress:
+    match = re.fullmatch(r"tcp://(\[[0-9A-Fa-f:.%]+\]|[^:\[\]/\s]+):(\d{1,6})", endpoint)
+    if match is None:
+        raise ConfigError(f"endpoint {endpoint!r} is not tcp://host:port")
+    port = int(match[2])
+    if not 1 <= port <= MAX_PORT:
+        raise ConfigError(f"endpoint {endpoint!r}: the port must be 1 to {MAX_PORT}, got {port}")
+    return TcpAddress(match[1].strip("[]"), port)
+
+
+def check_connect(endpoint: str) -> None:
+    """Refuse an endpoint that no socket could reach, before ZeroMQ retries it for ever."""
+    if endpoint.startswith("ipc://"):
+        _check_ipc(endpoint)
+    else:
+        parse_tcp(endpoint)
+
+
+def check_bind(endpoint: str) -> None:
+    """Besides `check_connect`: anything but loopback would let strangers in."""
+    check_connect(endpoint)
+    if endpoint.startswith("tcp://") and not is_loopback(parse_tcp(endpoint).host):
+        raise ConfigError(
+            f"refusing to bind {endpoint}: it is not loopback and there are no keys; "
+            "use tcp://127.0.0.1:PORT or ipc:///PATH"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_ipc(endpoint: str) -> None:
+    path = endpoint.removeprefix("ipc://")
+    if not path.startswith("/"):
+        raise ConfigError(f"endpoint {endpoint!r} must be ipc:// and an absolute path")
+    if len(path.encode()) > MAX_IPC_PATH_BYTES:
+        raise ConfigError(
+            f"endpoint {endpoint!r} is longer than {MAX_IPC_PATH_BYTES} bytes, "
+            "the limit of local sockets; use a shorter folder"
+        )

@@ -1,0 +1,67 @@
+"""Append-only JSON lines: one `write` per line, rotation by size, readers skip a torn last line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+ROTATE_BYTES = 64 * 1024 * 1024
+
+
+class JsonlWriter:
+    """Appends records; a full disk is reported once and never stops the caller."""
+
+    def __init__(self, path: Path, rotate_bytes: int = ROTATE_BYTES) -> None:
+        self._path = path
+        self._rotate_bytes = rotate_bytes
+        self._failed = False
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self._open()
+
+    def write(self, record: Mapping[str, object]) -> None:
+        line = json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
+        try:
+            os.write(self._file, line.encode())
+            if os.fstat(self._file).st_size > self._rotate_bytes:
+                self._rotate()
+        except OSError as error:
+            if not self._failed:
+                log.warning("cannot write", extra={"path": self._path, "error": str(error)})
+            self._failed = True
+        else:
+            self._failed = False
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _open(self) -> int:
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        size = os.fstat(file).st_size
+        if size and os.pread(file, 1, size - 1) != b"\n":
+            # A writer before us was killed inside its line; end it so that ours stays readable.
+            os.write(file, b"\n")
+        return file
+
+    def _rotate(self) -> None:
+        os.close(self._file)
+        self._path.replace(self._path.with_name(self._path.name + ".1"))
+        self._file = self._open()
+
+
+def read_jsonl(path: Path) -> Iterator[dict[str, object]]:
+    """The records of a file; lines that are not JSON objects (torn by a kill) are skipped."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(record, dict):
+                yield record

@@ -1,0 +1,79 @@
+"""How a process ends: on a signal, when its parent is gone, or by a known exit code."""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+from common.errors import ExitCode, MarioError
+
+log = logging.getLogger(__name__)
+
+PARENT_PID_VARIABLE = "WARPZONE_PARENT_PID"
+"""Set by the launcher: a process whose parent is not this one any more stops by itself."""
+
+
+class StopFlag:
+    """Set by SIGINT or SIGTERM; a second signal ends the process at once."""
+
+    def __init__(self, parent_pid: int | None = None) -> None:
+        self._parent_pid = parent_pid
+        self._signal: int | None = None
+        self._requested = False
+
+    @classmethod
+    def on_signals(cls) -> StopFlag:
+        """Install the handlers. Stacks are dumped to stderr on SIGUSR1 and on crashes."""
+        parent = os.environ.get(PARENT_PID_VARIABLE)
+        flag = cls(int(parent) if parent and parent.isdigit() else None)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, flag._handle)
+        faulthandler.enable()
+        faulthandler.register(signal.SIGUSR1, all_threads=True)
+        return flag
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if self._signal is not None:
+            os._exit(self.exit_code)
+        self._signal = number
+
+    def request(self) -> None:
+        """Stop for a reason of our own: the work is done."""
+        self._requested = True
+
+    def is_set(self) -> bool:
+        return self._requested or self._signal is not None
+
+    def orphaned(self) -> bool:
+        """The launcher died without telling us (SIGKILL): then nobody wants our work."""
+        return self._parent_pid is not None and os.getppid() != self._parent_pid
+
+    @property
+    def exit_code(self) -> ExitCode:
+        if self._signal is None:
+            return ExitCode.DONE
+        interrupted = self._signal == signal.SIGINT
+        return ExitCode.INTERRUPTED if interrupted else ExitCode.TERMINATED
+
+
+def run_program(role: str, body: Callable[[], int]) -> int:
+    """Run a program's body; errors of ours become one line and their exit code."""
+    try:
+        return int(body())
+    except MarioError as error:
+        log.error("stopped by an error", extra={"error": str(error)})
+        sys.stderr.write(f"{role}: {error}\n")
+        return int(error.exit_code)
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
+    except Exception:
+        # The one broad handler of a process: the supervisor sees a temporary failure.
+        log.exception("unexpected error")
+        sys.stderr.write(f"{role}: unexpected error, see its log\n")
+        return int(ExitCode.TEMPORARY)

@@ -1,0 +1,57 @@
+"""Logging of a process: one file per process, constant event phrases, values in `extra`."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+# What a record has by itself; everything else in it came through `extra`.
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class EventFormatter(logging.Formatter):
+    """`time level [role index pid run] event key=value ...` on one line."""
+
+    def __init__(self, run: str, role: str, index: int) -> None:
+        super().__init__(
+            f"%(asctime)s %(levelname)s [{role}-{index} pid={os.getpid()} run={run}] %(message)s"
+        )
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        extra = {key: value for key, value in vars(record).items() if key not in _STANDARD}
+        if not extra:
+            return text
+        first, newline, rest = text.partition("\n")
+        values = " ".join(f"{key}={value}" for key, value in extra.items())
+        return f"{first} {values}{newline}{rest}"
+
+
+def configure_logging(run: str, role: str, index: int, log_file: Path | None = None) -> None:
+    """Send everything from INFO up to the file, or to stderr when a person started the process."""
+    handler: logging.Handler
+    if log_file is None:
+        handler = logging.StreamHandler()
+    else:
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        handler = logging.FileHandler(log_file, encoding="utf-8")
+    handler.setFormatter(EventFormatter(run, role, index))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+class RareLog:
+    """Lets one message per key and interval through; counts what it held back."""
+
+    def __init__(self, interval_s: float = 60.0) -> None:
+        self._interval_s = interval_s
+        self._last_s: dict[str, float] = {}
+
+    def allows(self, key: str, now_s: float) -> bool:
+        last = self._last_s.get(key)
+        if last is not None and now_s - last < self._interval_s:
+            return False
+        if len(self._last_s) > 1_000:  # noqa: PLR2004 - peers choose keys, memory stays bounded
+            self._last_s.clear()
+        self._last_s[key] = now_s
+        return True

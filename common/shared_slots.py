@@ -1,0 +1,104 @@
+"""Batch slots in shared memory: the learner makes the file, the replay server gathers into it.
+
+A slot belongs to the learner until a request names it and to the server until the reply. Plain
+files in the memory file system are used because `multiprocessing.shared_memory` starts a tracker
+process that unlinks what others still use.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import torch
+
+from common.batch import Batch, batch_layout
+from common.errors import BadMessage
+from common.specs import DataSpec
+
+PREFIX = "warpzone-"
+_NAME = re.compile(r"warpzone-[A-Za-z0-9._-]{1,100}")
+_ALIGNMENT = 64
+
+
+def shared_root() -> Path:
+    memory = Path("/dev/shm")  # noqa: S108 - the memory file system, files are private
+    return memory if memory.is_dir() else Path(tempfile.gettempdir())
+
+
+def slot_bytes(batch_size: int, spec: DataSpec) -> int:
+    return sum(_field_bytes(dtype, shape) for _, dtype, shape in batch_layout(batch_size, spec))
+
+
+def _field_bytes(dtype: torch.dtype, shape: tuple[int, ...]) -> int:
+    size = math.prod(shape) * dtype.itemsize
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+class SharedSlots:
+    """K batches that live in one mapped file."""
+
+    def __init__(self, memory: mmap.mmap, count: int, batch_size: int, spec: DataSpec) -> None:
+        size = slot_bytes(batch_size, spec)
+        self._memory = memory
+        self.batches = tuple(
+            _map_batch(memory, index * size, batch_size, spec) for index in range(count)
+        )
+
+    @classmethod
+    def create(cls, name: str, count: int, batch_size: int, spec: DataSpec) -> SharedSlots:
+        """Make the file; only this user can open it."""
+        path = _path_of(name)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(file, 0, count * slot_bytes(batch_size, spec))
+            return cls(mmap.mmap(file, 0), count, batch_size, spec)
+        except BaseException:
+            path.unlink()
+            raise
+        finally:
+            os.close(file)
+
+    @classmethod
+    def attach(cls, name: str, batch_size: int, spec: DataSpec) -> SharedSlots:
+        """Map a file that a peer named. The name comes off the wire, so it is not trusted."""
+        try:
+            file = os.open(_path_of(name), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            raise BadMessage("shared_file", str(error.strerror)) from error
+        try:
+            status = os.fstat(file)
+            size = slot_bytes(batch_size, spec)
+            if status.st_uid != os.getuid() or status.st_size < size:
+                raise BadMessage("shared_file", "not ours, or too small")
+            return cls(mmap.mmap(file, 0), status.st_size // size, batch_size, spec)
+        finally:
+            os.close(file)
+
+
+def remove_shared(name_prefix: str) -> int:
+    """Unlink the files of earlier lives; mappings that are in use stay valid. Returns how many."""
+    stale = [path for path in shared_root().glob(f"{name_prefix}*") if path.is_file()]
+    for path in stale:
+        path.unlink(missing_ok=True)
+    return len(stale)
+
+
+def _path_of(name: str) -> Path:
+    if _NAME.fullmatch(name) is None:
+        raise BadMessage("shared_file", "unexpected name")
+    return shared_root() / name
+
+
+def _map_batch(memory: mmap.mmap, offset: int, batch_size: int, spec: DataSpec) -> Batch:
+    tensors = {}
+    for name, dtype, shape in batch_layout(batch_size, spec):
+        count = math.prod(shape)
+        flat = torch.frombuffer(memory, dtype=dtype, count=count, offset=offset)
+        tensors[name] = flat.view(shape)
+        offset += _field_bytes(dtype, shape)
+    return Batch(**tensors)

@@ -1,0 +1,110 @@
+"""Weights on the wire: one frame with a header and all tensors, versioned and hashed.
+
+Layout: 4 bytes little-endian header length, msgpack header, tensors back to back in header order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import msgpack
+import numpy as np
+import torch
+from torch import Tensor
+
+from common.codec import Buffer
+from common.errors import BadMessage
+from common.field_checks import check_fields
+from common.messages import MAX_HEADER_BYTES, PROTOCOL_VERSION, Count, Range, RunName, Text
+from common.specs import DataSpec
+
+_LENGTH = struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightHeader:
+    """What actors need to know besides the tensors."""
+
+    protocol: Count = PROTOCOL_VERSION
+    run_id: RunName
+    generation: Count
+    """New at every start of the learner; a higher generation wins whatever its version."""
+    version: Count
+    """Updates that made these weights."""
+    agent_steps: Count
+    """Agent steps of the whole run so far, for schedules on the actors."""
+    network: Annotated[str, Text(32)]
+    num_quantiles: Annotated[int, Range(1, 512)]
+    spec: DataSpec
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """Newest wins: compare this."""
+        return (self.generation, self.version, self.agent_steps)
+
+
+def encode_weights(header: WeightHeader, tensors: Mapping[str, Tensor]) -> bytes:
+    """One frame. Done once per version, whatever the number of actors."""
+    arrays = {name: t.detach().cpu().contiguous().numpy() for name, t in tensors.items()}
+    body = b"".join(array.tobytes() for array in arrays.values())
+    packed = msgpack.packb(
+        {
+            "f": asdict(header),
+            "t": [[name, list(array.shape)] for name, array in arrays.items()],
+            "h": hashlib.sha256(body).hexdigest(),
+        }
+    )
+    return b"".join((_LENGTH.pack(len(packed)), packed, body))
+
+
+def decode_header(frame: Buffer) -> WeightHeader:
+    """The header alone, so that an old version can be dropped without reading its tensors."""
+    header, _, _, _ = _split(frame)
+    return header
+
+
+def decode_weights(
+    frame: Buffer, expected: Mapping[str, tuple[int, ...]]
+) -> tuple[WeightHeader, dict[str, Tensor]]:
+    """Header and tensors (copies); names and shapes must be the expected ones."""
+    header, rows, digest, body = _split(frame)
+    if [name for name, _ in rows] != list(expected):
+        raise BadMessage("weight_names")
+    if hashlib.sha256(body).hexdigest() != digest:
+        raise BadMessage("weight_hash")
+    tensors: dict[str, Tensor] = {}
+    offset = 0
+    for name, shape in rows:
+        if tuple(shape) != expected[name]:
+            raise BadMessage("weight_shape", f"{name}: expected {expected[name]}, got {shape}")
+        size = 4 * math.prod(shape)
+        array = np.frombuffer(body[offset : offset + size], dtype=np.float32)
+        tensors[name] = torch.from_numpy(array.reshape(shape).copy())
+        offset += size
+    if offset != len(body):
+        raise BadMessage("weight_size", f"{len(body) - offset} bytes too many")
+    return header, tensors
+
+
+def _split(frame: Buffer) -> tuple[WeightHeader, list[tuple[str, list[int]]], str, memoryview]:
+    view = memoryview(frame)
+    if len(view) < _LENGTH.size:
+        raise BadMessage("weight_size", "no header")
+    (length,) = _LENGTH.unpack(view[: _LENGTH.size])
+    if length > MAX_HEADER_BYTES or _LENGTH.size + length > len(view):
+        raise BadMessage("header_size", f"{length} bytes")
+    try:
+        packed = msgpack.unpackb(view[_LENGTH.size : _LENGTH.size + length], max_ext_len=0)
+        fields, rows, digest = packed["f"], packed["t"], packed["h"]
+        tensors = [(str(name), [int(side) for side in shape]) for name, shape in rows]
+    except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
+        raise BadMessage("msgpack", type(error).__name__) from error
+    header = WeightHeader(**check_fields(WeightHeader, fields))
+    if header.protocol != PROTOCOL_VERSION:
+        raise BadMessage("protocol", f"expected version {PROTOCOL_VERSION}")
+    return header, tensors, str(digest), view[_LENGTH.size + length :]

@@ -43,8 +43,12 @@ class PeerUnavailable(MarioError):
     """No answer from a process that we cannot work without."""
 
 
-class CheckpointCorrupt(MarioError):
-    """A checkpoint whose manifest, size or hash is wrong."""
+class CheckpointCorrupt(ConfigError):
+    """A checkpoint whose manifest, size or hash is wrong; no restart repairs it."""
+
+
+class CheckpointMismatch(ConfigError):
+    """Valid tensors of another network: names, shapes or dtypes differ from ours."""
 
 
 class CheckpointMissing(ConfigError):

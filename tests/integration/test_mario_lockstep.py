@@ -1,0 +1,121 @@
+"""Our stage game against the original, frame by frame; a difference would move our results."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from actor.env.nes_core import NesPyCore
+from actor.env.stage_game import StageGame
+from common.game import ACTION_SETS, STAGES, button_byte, parse_stage
+
+pytestmark = pytest.mark.integration
+
+# Seeds whose play ends at least one episode within the quick test's frames.
+_QUICK_PLAY = (("1-1", 1), ("1-2", 2), ("2-2", 4), ("8-4", 1))
+_FACTS = (
+    *("coins", "flag_get", "life", "score", "stage"),
+    *("status", "time", "world", "x_pos", "y_pos"),
+)
+
+
+def _byte(address: int, offset: int = 0) -> property:
+    return property(lambda env: int(env.ram[address]) + offset)
+
+
+def _y_position(env: Any) -> int:
+    height = 255 - int(env.ram[0x03B8])
+    return 255 + height if int(env.ram[0x00B5]) < 1 else height
+
+
+@pytest.fixture
+def original(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The original class, repaired only where NumPy 2 makes its uint8 arithmetic overflow."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from gym_super_mario_bros.smb_env import SuperMarioBrosEnv
+        from nes_py._rom import ROM
+    monkeypatch.setattr(ROM, "prg_rom_size", property(lambda rom: 16 * int(rom.header[4])))
+    monkeypatch.setattr(ROM, "chr_rom_size", property(lambda rom: 8 * int(rom.header[5])))
+    x_position = property(lambda env: int(env.ram[0x6D]) * 0x100 + int(env.ram[0x86]))
+    monkeypatch.setattr(SuperMarioBrosEnv, "_x_position", x_position)
+    monkeypatch.setattr(SuperMarioBrosEnv, "_y_position", property(_y_position))
+    for name, address in (("_world", 0x075F), ("_stage", 0x075C), ("_area", 0x0760)):
+        monkeypatch.setattr(SuperMarioBrosEnv, name, _byte(address, 1))
+    monkeypatch.setattr(SuperMarioBrosEnv, "_life", _byte(0x075A))
+    return SuperMarioBrosEnv
+
+
+def _random_buttons(generator: random.Random) -> Iterator[int]:
+    """Held for a while and mostly to the right, so that play reaches pits, pipes and flags."""
+    choices = [button_byte(action) for action in ACTION_SETS["extended"]]
+    rightward = [button_byte(action) for action in ACTION_SETS["right_only"][1:]]
+    while True:
+        buttons = generator.choice(rightward if generator.random() < 0.8 else choices)
+        for _ in range(generator.randint(1, 24)):
+            yield buttons
+
+
+def _compare(original: Any, stage: str, *, frames: int, seed: int) -> int:
+    """Play both for some frames; returns the number of episodes that ended."""
+    core = NesPyCore()
+    game = StageGame(core, stage)
+    theirs = original(target=parse_stage(stage))
+    theirs.reset()
+    buttons = _random_buttons(random.Random(seed))
+    episodes = 0
+    for frame in range(frames):
+        held = next(buttons)
+        screen, reward, done, info = theirs.step(held)
+        ours = game.play(held, 1)
+        where = f"stage {stage}, seed {seed}, frame {frame}"
+        assert (ours.raw_reward, ours.is_over) == (reward, done), where
+        assert {name: ours.info[name] for name in _FACTS} == info, where
+        if frame % 50 == 0 or done:
+            assert bytes(core.ram) == theirs.ram.tobytes(), where
+            np.testing.assert_array_equal(core.screen(), screen, where)
+        if done:
+            episodes += 1
+            theirs.reset()
+            game.reset()
+    theirs.close()
+    core.close()
+    return episodes
+
+
+@pytest.mark.parametrize(("stage", "seed"), _QUICK_PLAY)
+def test_play_equals_the_original(original: Any, stage: str, seed: int) -> None:
+    episodes = _compare(original, stage, frames=600, seed=seed)
+
+    assert episodes > 0
+
+
+def test_the_end_of_a_world_equals_the_original(original: Any) -> None:
+    core = NesPyCore()
+    game = StageGame(core, "8-4")
+    theirs = original(target=(8, 4))
+    theirs.reset()
+    for memory in (core.ram, theirs.ram):
+        memory[0x0770] = 2
+
+    _, reward, done, info = theirs.step(0)
+    ours = game.play(0, 1)
+
+    assert (ours.raw_reward, ours.is_over, ours.info) == (reward, done, info)
+    assert ours.info["flag_get"] is True
+    theirs.close()
+    core.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.timeout(300)
+def test_long_play_equals_the_original_on_every_stage(original: Any, stage: str) -> None:
+    episodes = _compare(original, stage, frames=4_000, seed=11)
+
+    assert episodes > 0

@@ -1,0 +1,174 @@
+"""A tiny game with a known optimum, for tests of everything around the emulator.
+
+A bright square walks along a corridor of sixteen cells and must jump over four pits to reach the
+flag. Which action is right depends on the cell: no constant action and no short cycle of actions
+arrives, and uniformly random play arrives in fewer than one episode of a hundred.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actor.env.interface import Info
+from actor.env.preprocess import FrameRing
+from common.errors import ConfigError, EnvironmentFailed
+
+NUM_CELLS: Final = 16
+FLAG_CELL: Final = NUM_CELLS - 1
+PITS: Final = frozenset({3, 6, 9, 12})
+STAY, WALK, JUMP = range(3)
+NUM_ACTIONS: Final = 3
+CELLS_MOVED: Final = (0, 1, 2)
+
+# Sums of powers of two, so that returns are exact in float16 as well.
+CELL_REWARD: Final = 0.125
+AGENT_STEP_COST: Final = 0.0625
+FLAG_REWARD: Final = 1.0
+PIT_REWARD: Final = -1.0
+
+OPTIMAL_AGENT_STEPS: Final = 9
+OPTIMAL_RETURN: Final = (
+    FLAG_CELL * CELL_REWARD - OPTIMAL_AGENT_STEPS * AGENT_STEP_COST + FLAG_REWARD
+)
+"""Undiscounted return of the best policy, 2.3125."""
+MAX_EPISODE_AGENT_STEPS: Final = 64
+
+_GROUND: Final = 96
+_FLAG: Final = 160
+_PLAYER: Final = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorridorFaults:
+    """Ways to misbehave at the given agent step, counted from 1 over all episodes; 0 is never."""
+
+    hang_at_agent_step: int = 0
+    raise_at_agent_step: int = 0
+    segfault_at_agent_step: int = 0
+    agent_step_delay_s: float = 0.0
+    """Pause in every agent step, to play as slowly as an emulator."""
+
+
+class CorridorEnv:
+    """Offers what `MarioEnv` offers to an actor; deterministic, whatever the seed."""
+
+    def __init__(
+        self, *, size: int = 16, stack: int = 4, faults: CorridorFaults | None = None
+    ) -> None:
+        if size < NUM_CELLS:
+            raise ConfigError(f"the corridor needs size >= {NUM_CELLS}, got {size}")
+        self._size = size
+        self._faults = faults or CorridorFaults()
+        self._ring = FrameRing(stack, size, size)
+        self._stack = stack
+        self._cell = 0
+        self._episode_agent_steps = 0
+        self._total_agent_steps = 0
+        self._is_playing = False
+
+    @property
+    def height(self) -> int:
+        return self._size
+
+    @property
+    def width(self) -> int:
+        return self._size
+
+    @property
+    def stack(self) -> int:
+        return self._stack
+
+    @property
+    def num_actions(self) -> int:
+        return NUM_ACTIONS
+
+    @property
+    def frame(self) -> NDArray[np.uint8]:
+        return self._ring.newest()
+
+    def reset(self, *, seed: int | None = None) -> tuple[NDArray[np.uint8], Info]:
+        del seed  # nothing here is random
+        self._cell = 0
+        self._episode_agent_steps = 0
+        self._is_playing = True
+        self._ring.next_slot()[:] = draw(self._cell, self._size)
+        self._ring.repeat_newest()
+        return self._ring.observation(), self._info(0.0)
+
+    def step(self, action: int) -> tuple[NDArray[np.uint8], float, bool, bool, Info]:
+        if not self._is_playing:
+            raise EnvironmentFailed("no episode is running; call reset() before step()")
+        if not 0 <= action < NUM_ACTIONS:
+            raise ValueError(f"action must be 0 to {NUM_ACTIONS - 1}, got {action}")
+        self._total_agent_steps += 1
+        self._misbehave()
+        before, self._cell = self._cell, next_cell(self._cell, action)
+        self._episode_agent_steps += 1
+        reward = step_reward(before, self._cell)
+        is_terminal = self._cell in PITS or self._cell == FLAG_CELL
+        is_truncated = not is_terminal and self._episode_agent_steps >= MAX_EPISODE_AGENT_STEPS
+        self._is_playing = not (is_terminal or is_truncated)
+        self._ring.next_slot()[:] = draw(self._cell, self._size)
+        return self._ring.observation(), reward, is_terminal, is_truncated, self._info(reward)
+
+    def close(self) -> None:
+        self._is_playing = False
+
+    def _info(self, reward: float) -> Info:
+        return {
+            "coins": 0,
+            "flag_get": self._cell == FLAG_CELL,
+            "life": 0,
+            "score": 0,
+            "stage": 1,
+            "status": "small",
+            "time": MAX_EPISODE_AGENT_STEPS - self._episode_agent_steps,
+            "world": 1,
+            "x_pos": self._cell,
+            "y_pos": 0,
+            "raw_reward": reward,
+            "frames": self._episode_agent_steps,
+        }
+
+    def _misbehave(self) -> None:
+        faults, now = self._faults, self._total_agent_steps
+        if faults.agent_step_delay_s:
+            time.sleep(faults.agent_step_delay_s)
+        if now == faults.raise_at_agent_step:
+            raise EnvironmentFailed(f"told to fail at agent step {now}")
+        if now == faults.segfault_at_agent_step:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        while now == faults.hang_at_agent_step:
+            time.sleep(1.0)
+
+
+def next_cell(cell: int, action: int) -> int:
+    return min(cell + CELLS_MOVED[action], FLAG_CELL)
+
+
+def step_reward(before: int, after: int) -> float:
+    ending = FLAG_REWARD if after == FLAG_CELL else PIT_REWARD if after in PITS else 0.0
+    return (after - before) * CELL_REWARD - AGENT_STEP_COST + ending
+
+
+def draw(cell: int, size: int) -> NDArray[np.uint8]:
+    """The corridor from the side: ground with gaps below, the flag at its end, the player on it."""
+    picture = np.zeros((size, size), dtype=np.uint8)
+    pixels = size // NUM_CELLS
+    ground_top = size - size // 4
+    for column in range(NUM_CELLS):
+        if column not in PITS:
+            picture[ground_top:, column * pixels : (column + 1) * pixels] = _GROUND
+    picture[size // 4 : ground_top, FLAG_CELL * pixels : (FLAG_CELL + 1) * pixels] = _FLAG
+    # A player in a pit is seen to have fallen.
+    bottom = size if cell in PITS else ground_top
+    top = bottom - max(2, 2 * pixels)
+    picture[top:bottom, cell * pixels : (cell + 1) * pixels] = _PLAYER
+    return picture

@@ -1,0 +1,40 @@
+"""Builds the environment that the settings ask for."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from actor.env.corridor import CorridorEnv, CorridorFaults
+from actor.env.interface import EnvProtocol
+from common.config import EnvSettings
+
+
+def prepare_env(settings: EnvSettings) -> None:
+    """Import what `make_env` will need, so that the time of imports can be told from building."""
+    if settings.game == "mario":
+        from actor.env import mario_env, nes_core  # noqa: PLC0415 - slow and only for this game
+
+        del mario_env
+        nes_core.load_library()
+
+
+def make_env(settings: EnvSettings, *, faults: CorridorFaults | None = None) -> EnvProtocol:
+    """A new environment, not yet reset. `faults` are for tests and only the corridor has them."""
+    if settings.game == "corridor":
+        return CorridorEnv(size=settings.size, stack=settings.stack, faults=faults)
+    if settings.game == "mario":
+        from actor.env.mario_env import MarioEnv  # noqa: PLC0415 - needs the emulator
+
+        return MarioEnv(
+            stage=settings.stage,
+            core=settings.core,
+            actions=settings.actions,
+            frame_skip=settings.frame_skip,
+            size=settings.size,
+            stack=settings.stack,
+            noop_max=settings.noop_max,
+            max_episode_frames=settings.max_episode_frames,
+            flag_bonus=settings.flag_bonus,
+            reward_scale=settings.reward_scale,
+        )
+    assert_never(settings.game)

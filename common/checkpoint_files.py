@@ -1,0 +1,225 @@
+"""The files of a checkpoint and how they are verified; torch is imported only to read tensors.
+
+A checkpoint is a directory `checkpoints/<agent steps, 11 digits>` with `manifest.json`, written
+last, which holds name, size and SHA-256 of every other file and a hash of itself. Everything is
+checked before anything is used; files that the manifest does not name are never opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from common.errors import CheckpointCorrupt
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | Mapping[str, JsonValue] | None"
+JsonObject: TypeAlias = Mapping[str, JsonValue]
+
+SCHEMA_VERSION = 1
+MANIFEST_NAME = "manifest.json"
+STATE_NAME = "state.json"
+TENSOR_SUFFIX = ".safetensors"
+REQUIRED_FILES = (
+    STATE_NAME,
+    "network.safetensors",
+    "target.safetensors",
+    "optimizer.safetensors",
+)
+MAX_MANIFEST_BYTES = 1 << 20
+MAX_FILE_BYTES = 8 << 30
+MAX_FILES = 64
+MAX_SHOWN_CHARS = 200
+FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+NUMBERED_NAME = re.compile(r"[0-9]{11}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEntry:
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    agent_steps: int
+    created_unix_s: float
+    files: Mapping[str, FileEntry]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CheckpointData:
+    """A verified checkpoint in memory. Tensors are on the CPU, by file stem and tensor name."""
+
+    path: Path
+    agent_steps: int
+    state: JsonObject
+    tensors: Mapping[str, Mapping[str, Tensor]]
+
+
+def checkpoint_name(agent_steps: int) -> str:
+    return f"{agent_steps:011d}"
+
+
+def encode_json(value: JsonValue) -> bytes:
+    """The one encoding of a value: sorted keys, no spaces; NaN is refused."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return text.encode("ascii")
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    files: JsonObject = {
+        name: {"bytes": entry.size_bytes, "sha256": entry.sha256}
+        for name, entry in manifest.files.items()
+    }
+    body: JsonObject = {
+        "schema": SCHEMA_VERSION,
+        "agent_steps": manifest.agent_steps,
+        "created_unix_s": manifest.created_unix_s,
+        "files": files,
+    }
+    return encode_json({"body": body, "body_sha256": sha256_hex(encode_json(body))})
+
+
+def sha256_hex(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def list_numbered(checkpoints_dir: Path) -> list[Path]:
+    """Numbered checkpoints, newest first, verified or not; ordered by steps, never by clock."""
+    if not checkpoints_dir.is_dir():
+        return []
+    found = [path for path in checkpoints_dir.iterdir() if NUMBERED_NAME.fullmatch(path.name)]
+    return sorted(found, key=lambda path: path.name, reverse=True)
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read and check the manifest of the checkpoint directory `path`; no other file is opened."""
+    if path.is_symlink() or not path.is_dir():
+        raise _corrupt(path, "checkpoint", "a directory that is no link", "something else")
+    content = _read_file(path / MANIFEST_NAME, MAX_MANIFEST_BYTES)
+    try:
+        manifest = _decode_manifest(path, content)
+    except (ValueError, KeyError, TypeError, RecursionError) as exc:
+        raise CheckpointCorrupt(f"{path}: manifest cannot be read: {exc!r}") from exc
+    if NUMBERED_NAME.fullmatch(path.name) and int(path.name) != manifest.agent_steps:
+        raise _corrupt(path, "agent steps", path.name, manifest.agent_steps)
+    return manifest
+
+
+def verify_checkpoint(path: Path) -> Manifest:
+    """Check every file against the manifest without loading tensors; raises CheckpointCorrupt."""
+    manifest = read_manifest(path)
+    for name, entry in manifest.files.items():
+        with _open_file(path / name) as file:
+            _require(path, f"size of {name}", entry.size_bytes, os.fstat(file.fileno()).st_size)
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            _require(path, f"sha256 of {name}", entry.sha256, digest)
+    return manifest
+
+
+def load_checkpoint(path: Path) -> CheckpointData:
+    """Read a checkpoint whole; the bytes that are parsed are the bytes that were hashed."""
+    manifest = read_manifest(path)
+    state: JsonObject = {}
+    tensors: dict[str, Mapping[str, Tensor]] = {}
+    for name, entry in manifest.files.items():
+        content = _read_file(path / name, entry.size_bytes)
+        _require(path, f"size of {name}", entry.size_bytes, len(content))
+        _require(path, f"sha256 of {name}", entry.sha256, sha256_hex(content))
+        if name == STATE_NAME:
+            state = _decode_state(path, content)
+        elif name.endswith(TENSOR_SUFFIX):
+            tensors[name.removesuffix(TENSOR_SUFFIX)] = _decode_tensors(path / name, content)
+    return CheckpointData(path=path, agent_steps=manifest.agent_steps, state=state, tensors=tensors)
+
+
+def _decode_manifest(path: Path, content: bytes) -> Manifest:
+    outer = json.loads(content)
+    # Any other spelling of the same values is damage too: each byte of the file is accounted for.
+    _require(path, "encoding of the manifest", encode_json(outer), content)
+    body = outer["body"]
+    _require(path, "schema", SCHEMA_VERSION, body["schema"])
+    _require(path, "sha256 of the manifest", sha256_hex(encode_json(body)), outer["body_sha256"])
+    files = {name: _decode_entry(path, name, entry) for name, entry in body["files"].items()}
+    if len(files) > MAX_FILES:
+        raise _corrupt(path, "number of files", f"at most {MAX_FILES}", len(files))
+    missing = sorted(set(REQUIRED_FILES) - files.keys())
+    _require(path, "files missing from the manifest", [], missing)
+    return Manifest(
+        agent_steps=int(body["agent_steps"]),
+        created_unix_s=float(body["created_unix_s"]),
+        files=files,
+    )
+
+
+def _decode_entry(path: Path, name: str, entry: Mapping[str, object]) -> FileEntry:
+    size, digest = entry["bytes"], entry["sha256"]
+    if not FILE_NAME.fullmatch(name) or ".." in name or name == MANIFEST_NAME:
+        raise _corrupt(path, "file name", "a plain name", name)
+    if type(size) is not int or not 0 <= size <= MAX_FILE_BYTES or not isinstance(digest, str):
+        raise _corrupt(path, f"entry of {name}", "a size and a hash", dict(entry))
+    return FileEntry(size_bytes=size, sha256=digest)
+
+
+def _decode_state(path: Path, content: bytes) -> JsonObject:
+    try:
+        state = json.loads(content)
+    except (ValueError, RecursionError) as exc:
+        raise CheckpointCorrupt(f"{path / STATE_NAME}: not JSON: {exc}") from exc
+    if not isinstance(state, dict):
+        raise _corrupt(path, STATE_NAME, "an object", type(state).__name__)
+    return state
+
+
+def _decode_tensors(path: Path, content: bytes) -> Mapping[str, Tensor]:
+    from safetensors import SafetensorError  # noqa: PLC0415 # launch verifies without torch
+    from safetensors.torch import load  # noqa: PLC0415
+
+    try:
+        return load(content)
+    except (SafetensorError, ValueError, RuntimeError) as exc:
+        raise CheckpointCorrupt(f"{path}: not a safetensors file: {exc}") from exc
+
+
+@contextlib.contextmanager
+def _open_file(path: Path) -> Iterator[BufferedReader]:
+    """Open a regular file; links are refused and a pipe cannot make us wait."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as exc:
+        raise CheckpointCorrupt(f"{path}: cannot be opened: {exc.strerror}") from exc
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise _corrupt(path, "type", "a regular file", "something else")
+        yield file
+
+
+def _read_file(path: Path, max_bytes: int) -> bytes:
+    """At most one byte more than allowed is read, so that a grown file is seen, not swallowed."""
+    with _open_file(path) as file:
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise _corrupt(path, "size", f"at most {max_bytes} bytes", "more")
+    return content
+
+
+def _require(path: Path, what: str, expected: object, got: object) -> None:
+    if expected != got:
+        raise _corrupt(path, what, expected, got)
+
+
+def _corrupt(path: Path, what: str, expected: object, got: object) -> CheckpointCorrupt:
+    shown_expected, shown_got = str(expected)[:MAX_SHOWN_CHARS], str(got)[:MAX_SHOWN_CHARS]
+    return CheckpointCorrupt(f"{path}: {what}: expected {shown_expected}, got {shown_got}")

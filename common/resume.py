@@ -1,0 +1,156 @@
+"""Which checkpoint a run continues from; a run that has checkpoints never starts afresh silently.
+
+Order: an explicit path, the newest valid numbered one, the one that `latest` names, a bounded
+search below the runs folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from common.checkpoint_files import (
+    FILE_NAME,
+    MANIFEST_NAME,
+    NUMBERED_NAME,
+    list_numbered,
+    verify_checkpoint,
+)
+from common.errors import CheckpointCorrupt, CheckpointMissing
+
+log = logging.getLogger(__name__)
+
+CHECKPOINTS_FOLDER = "checkpoints"
+LATEST_NAME = "latest"
+BEST_NAME = "best"
+MAX_POINTER_BYTES = 256
+MAX_SEARCHED_ENTRIES = 20_000
+
+ResumeSource = Literal["explicit", "numbered", "latest", "search"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumePoint:
+    path: Path
+    agent_steps: int
+    source: ResumeSource
+
+
+def find_resume(
+    run_dir: Path, *, explicit: Path | None = None, runs_root: Path | None = None
+) -> ResumePoint | None:
+    """The checkpoint to continue from, verified; None when the run has none at all.
+
+    Other runs below `runs_root` are searched only when this run has no checkpoint, valid or not:
+    damage must not turn one run into another.
+    """
+    if explicit is not None:
+        return _find_explicit(explicit)
+    rejected: list[str] = []
+    checkpoints = run_dir / CHECKPOINTS_FOLDER
+    stages: list[tuple[ResumeSource, Iterable[Path]]] = [
+        ("numbered", list_numbered(checkpoints)),
+        ("latest", _pointed(checkpoints, LATEST_NAME)),
+        ("search", _search(run_dir)),
+    ]
+    for source, candidates in stages:
+        if point := _first_valid(candidates, source, rejected):
+            return point
+    if rejected:
+        raise _none_valid(run_dir, rejected)
+    return _find_elsewhere(runs_root) if runs_root is not None else None
+
+
+def read_pointer(checkpoints_dir: Path, name: str) -> str | None:
+    """The checkpoint name that a pointer file (`latest`, `best`) holds, if it holds a sane one."""
+    try:
+        descriptor = os.open(checkpoints_dir / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            text = file.read(MAX_POINTER_BYTES).decode("ascii", errors="replace").strip()
+    except OSError:
+        return None
+    return text if FILE_NAME.fullmatch(text) and ".." not in text else None
+
+
+def _find_explicit(path: Path) -> ResumePoint:
+    """A checkpoint directory is taken as it is; of a run directory the newest valid one."""
+    if (path / MANIFEST_NAME).exists() or NUMBERED_NAME.fullmatch(path.name):
+        if not path.exists():
+            raise CheckpointMissing(f"{path} does not exist; give a checkpoint or run directory")
+        manifest = verify_checkpoint(path)
+        return ResumePoint(path=path, agent_steps=manifest.agent_steps, source="explicit")
+    folder = path if path.name == CHECKPOINTS_FOLDER else path / CHECKPOINTS_FOLDER
+    candidates = [*list_numbered(folder), *_pointed(folder, LATEST_NAME)]
+    rejected: list[str] = []
+    if point := _first_valid(candidates, "explicit", rejected):
+        return point
+    if rejected:
+        raise _none_valid(path, rejected)
+    raise CheckpointMissing(f"{path} holds no checkpoint; give a checkpoint or run directory")
+
+
+def _find_elsewhere(runs_root: Path) -> ResumePoint | None:
+    rejected: list[str] = []
+    point = _first_valid(_search(runs_root), "search", rejected)
+    if point is None and rejected:
+        raise _none_valid(runs_root, rejected)
+    return point
+
+
+def _pointed(checkpoints_dir: Path, name: str) -> list[Path]:
+    target = read_pointer(checkpoints_dir, name)
+    return [checkpoints_dir / target] if target and (checkpoints_dir / target).exists() else []
+
+
+def _search(root: Path) -> list[Path]:
+    """Checkpoint directories below `root`, those with the most agent steps first."""
+    found = list(_walk(root))
+    return sorted(found, key=lambda path: (path.name, str(path)), reverse=True)
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    """Numbered directories, links not followed, temporary ones not entered, bounded."""
+    pending, seen = [root], 0
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    seen += 1
+                    if seen > MAX_SEARCHED_ENTRIES:
+                        log.warning("checkpoint search cut short", extra={"entries": seen})
+                        return
+                    if entry.name.startswith(".") or not entry.is_dir(follow_symlinks=False):
+                        continue
+                    if NUMBERED_NAME.fullmatch(entry.name):
+                        yield Path(entry.path)
+                    else:
+                        pending.append(Path(entry.path))
+        except OSError as exc:
+            log.debug("folder not searched", extra={"error": str(exc)})
+
+
+def _first_valid(
+    candidates: Iterable[Path], source: ResumeSource, rejected: list[str]
+) -> ResumePoint | None:
+    """The first candidate that verifies; each other one is warned of once and added."""
+    for path in candidates:
+        try:
+            manifest = verify_checkpoint(path)
+        except CheckpointCorrupt as exc:
+            if not any(line.startswith(f"{path}:") for line in rejected):
+                log.warning("corrupt checkpoint skipped", extra={"error": str(exc)})
+                rejected.append(f"{path}: {exc}")
+        else:
+            return ResumePoint(path=path, agent_steps=manifest.agent_steps, source=source)
+    return None
+
+
+def _none_valid(where: Path, rejected: list[str]) -> CheckpointCorrupt:
+    return CheckpointCorrupt(
+        f"{where}: expected a valid checkpoint, got {len(rejected)} corrupt: {rejected[0]}. "
+        "Give another one with --resume, or begin a new run."
+    )

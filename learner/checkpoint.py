@@ -1,0 +1,243 @@
+"""Writing checkpoints: whole or not at all, the newest always kept, leftovers removed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+import shutil
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save
+from torch import Tensor
+
+from common.atomic_files import TEMPORARY_PREFIX, publish_directory, write_atomic, write_synced
+from common.checkpoint_files import (
+    MANIFEST_NAME,
+    STATE_NAME,
+    TENSOR_SUFFIX,
+    CheckpointData,
+    FileEntry,
+    JsonObject,
+    Manifest,
+    checkpoint_name,
+    encode_json,
+    encode_manifest,
+    list_numbered,
+    sha256_hex,
+    verify_checkpoint,
+)
+from common.errors import CheckpointCorrupt
+from common.resume import BEST_NAME, LATEST_NAME, read_pointer
+from learner.random_states import capture_random_states, restore_random_states
+from learner.snapshot import LearnerSnapshot, restore_snapshot, take_snapshot
+from learner.update import Learner
+
+log = logging.getLogger(__name__)
+
+MAX_AGENT_STEPS = 10**11 - 1
+STALE_AGE_S = 24 * 3600.0
+"""A temporary directory of another host is removed after this; its writer cannot be asked."""
+WRITER = re.compile(re.escape(TEMPORARY_PREFIX) + r"checkpoint-(?P<host>[\w.-]*)-(?P<pid>\d+)-\w+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Checkpoint:
+    """Everything that a run needs in order to go on; the random states are added on writing."""
+
+    agent_steps: int
+    learner: LearnerSnapshot
+    run: JsonObject
+    """Opaque to this module: limiter counters, schedules, seeds, the replay cut."""
+
+
+def checkpoint_of(learner: Learner, *, agent_steps: int, run: JsonObject) -> Checkpoint:
+    return Checkpoint(agent_steps=agent_steps, learner=take_snapshot(learner), run=run)
+
+
+def write_checkpoint(checkpoints_dir: Path, checkpoint: Checkpoint) -> Path:
+    """Write one checkpoint and let `latest` name it; after an OSError the older ones still stand.
+
+    A valid checkpoint of the same agent steps is kept and returned instead: replacing it would
+    leave a moment without any.
+    """
+    if not 0 <= checkpoint.agent_steps <= MAX_AGENT_STEPS:
+        raise ValueError(f"agent_steps must have at most 11 digits, got {checkpoint.agent_steps}")
+    checkpoints_dir.mkdir(parents=True, exist_ok=True)
+    final = checkpoints_dir / checkpoint_name(checkpoint.agent_steps)
+    if final.exists() and not _remove_if_corrupt(final):
+        return final
+    host = re.sub(r"[^\w.-]", "_", socket.gethostname())
+    temporary = checkpoints_dir / (
+        f"{TEMPORARY_PREFIX}checkpoint-{host}-{os.getpid()}-{secrets.token_hex(4)}"
+    )
+    try:
+        temporary.mkdir(mode=0o700)
+        _write_files(temporary, _encode_files(checkpoint), checkpoint.agent_steps)
+        publish_directory(temporary, final)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    _point_latest(checkpoints_dir, final.name)
+    return final
+
+
+def restore_checkpoint(learner: Learner, data: CheckpointData) -> JsonObject:
+    """Put a loaded checkpoint into the learner and the random generators; the `run` part."""
+    # A view without types: whatever a wrong state holds ends in one of the errors below.
+    state: Any = data.state
+    try:
+        counters, random_states, run = state["learner"], state["random"], state["run"]
+        snapshot = LearnerSnapshot(
+            network=data.tensors["network"],
+            target=data.tensors["target"],
+            optimizer=data.tensors["optimizer"],
+            counters=counters,
+        )
+    except (KeyError, TypeError) as exc:
+        raise CheckpointCorrupt(f"{data.path}: incomplete: {exc!r}") from exc
+    restore_snapshot(learner, snapshot)
+    restore_random_states(random_states)
+    result: JsonObject = run
+    return result
+
+
+def mark_best(checkpoints_dir: Path, name: str) -> None:
+    """Let `best` name a checkpoint: pruning then spares it."""
+    write_atomic(checkpoints_dir / BEST_NAME, f"{name}\n".encode())
+
+
+def prune_checkpoints(checkpoints_dir: Path, *, keep: int = 5) -> list[Path]:
+    """Remove all but the newest `keep`, never the newest valid one nor `best`; what was removed."""
+    numbered = list_numbered(checkpoints_dir)
+    old = numbered[max(keep, 1) :]
+    if not old:
+        return []
+    spared = {read_pointer(checkpoints_dir, BEST_NAME), _newest_valid_name(numbered)}
+    removed = [path for path in old if path.name not in spared]
+    for path in removed:
+        _remove_directory(path)
+    return removed
+
+
+def set_aside_newer(checkpoints_dir: Path, agent_steps: int) -> list[Path]:
+    """Rename the checkpoints beyond `agent_steps`; call it when a run goes back on purpose.
+
+    Otherwise the next start would take up the abandoned future, and pruning would remove what the
+    run writes from now on. Nothing is deleted; the new paths are returned.
+    """
+    moved = []
+    for path in list_numbered(checkpoints_dir):
+        if int(path.name) > agent_steps:
+            aside = path.with_name(f"abandoned-{path.name}-{secrets.token_hex(4)}")
+            moved.append(path.rename(aside))
+    return moved
+
+
+def remove_leftovers(checkpoints_dir: Path) -> list[Path]:
+    """Remove the temporary directories of writers that are dead; call it before the first write."""
+    if not checkpoints_dir.is_dir():
+        return []
+    leftovers = [
+        path
+        for path in checkpoints_dir.iterdir()
+        if path.name.startswith(TEMPORARY_PREFIX) and not _may_have_writer(path)
+    ]
+    for path in leftovers:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return leftovers
+
+
+def _encode_files(checkpoint: Checkpoint) -> dict[str, bytes]:
+    snapshot = checkpoint.learner
+    tensors: dict[str, Mapping[str, Tensor]] = {
+        "network": snapshot.network,
+        "target": snapshot.target,
+        "optimizer": snapshot.optimizer,
+    }
+    state: JsonObject = {
+        "learner": snapshot.counters,
+        "random": capture_random_states(),
+        "run": checkpoint.run,
+    }
+    files = {f"{stem}{TENSOR_SUFFIX}": save(dict(group)) for stem, group in tensors.items()}
+    return files | {STATE_NAME: encode_json(state)}
+
+
+def _write_files(folder: Path, files: Mapping[str, bytes], agent_steps: int) -> None:
+    for name, content in files.items():
+        write_synced(folder / name, content)
+    entries = {
+        name: FileEntry(size_bytes=len(content), sha256=sha256_hex(content))
+        for name, content in files.items()
+    }
+    manifest = Manifest(agent_steps=agent_steps, created_unix_s=time.time(), files=entries)
+    write_synced(folder / MANIFEST_NAME, encode_manifest(manifest))
+
+
+def _point_latest(checkpoints_dir: Path, name: str) -> None:
+    try:
+        write_atomic(checkpoints_dir / LATEST_NAME, f"{name}\n".encode())
+    except OSError as exc:
+        # Only a hint for people and for renamed checkpoints: the one just written stands without.
+        log.warning("latest not written", extra={"error": str(exc)})
+
+
+def _remove_if_corrupt(path: Path) -> bool:
+    try:
+        verify_checkpoint(path)
+    except CheckpointCorrupt as exc:
+        log.warning("corrupt checkpoint replaced", extra={"error": str(exc)})
+        _remove_directory(path)
+        return True
+    return False
+
+
+def _newest_valid_name(newest_first: list[Path]) -> str | None:
+    for path in newest_first:
+        try:
+            verify_checkpoint(path)
+        except CheckpointCorrupt:
+            continue
+        return path.name
+    return None
+
+
+def _remove_directory(path: Path) -> None:
+    """Out of the readers' sight first, so that nobody meets a half-removed checkpoint."""
+    hidden = path.with_name(f"{TEMPORARY_PREFIX}removed-{path.name}-{secrets.token_hex(4)}")
+    path.rename(hidden)
+    if hidden.is_symlink() or not hidden.is_dir():
+        hidden.unlink()
+    else:
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _may_have_writer(path: Path) -> bool:
+    match = WRITER.fullmatch(path.name)
+    if match is None:
+        return False
+    if match["host"] != re.sub(r"[^\w.-]", "_", socket.gethostname()):
+        return time.time() - path.lstat().st_mtime < STALE_AGE_S
+    pid = int(match["pid"])
+    # Our own id: an earlier process had it, as in containers where every start is process 1.
+    return pid != os.getpid() and _is_alive(pid)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

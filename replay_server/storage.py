@@ -1,0 +1,258 @@
+"""Frames and steps of all stored blocks in two rings on the device, each frame once.
+
+Owns where things are and when they are overwritten (whole blocks, oldest first). Knows nothing
+of priorities, sampling or peers; blocks have been validated before they come here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from common.blocks import StepBlock, max_block_frames
+from common.errors import BadMessage, ConfigError
+from common.specs import DataSpec
+
+DEFAULT_BLOCK_ITEMS = 128
+NO_ITEM = -1
+"""The generation of a slot that cannot be sampled: empty, evicted or look-ahead."""
+_FRAMES_PER_MILLE = 1040
+"""Room for frames beyond one endless episode: each episode end in a block costs one more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RingSizes:
+    items: int
+    steps: int
+    frames: int
+
+
+def ring_sizes(
+    capacity_items: int, spec: DataSpec, *, block_items: int = DEFAULT_BLOCK_ITEMS
+) -> RingSizes:
+    """Rings that hold `capacity_items` in full blocks; smaller blocks waste more of them."""
+    if not 1 <= block_items <= capacity_items:
+        raise ConfigError(
+            f"replay capacity must hold one block of {block_items} items, got {capacity_items}"
+        )
+    blocks = -(-capacity_items // block_items)
+    block_steps = block_items + spec.n_step - 1
+    block_frames = -(-(block_steps + spec.stack) * _FRAMES_PER_MILLE // 1000)
+    return RingSizes(
+        items=capacity_items,
+        steps=blocks * block_steps,
+        frames=max(blocks * block_frames, max_block_frames(block_steps, spec)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StepColumns:
+    """One entry per step slot."""
+
+    actions: Tensor
+    """uint8."""
+    rewards: Tensor
+    """float16 or float32."""
+    flags: Tensor
+    """uint8, as in `common.blocks`."""
+    newest_frames: Tensor
+    """int32, slot in the frame ring of the newest frame that the action was chosen on."""
+    older_frames: Tensor
+    """uint8, how many frames of the same episode precede it, at most stack - 1."""
+    prev_actions: Tensor
+    """uint8, meaningful for items only."""
+    generations: Tensor
+    """int64, insert number of the block that the item belongs to, or NO_ITEM."""
+
+
+def _column_types(reward_dtype: torch.dtype) -> dict[str, torch.dtype]:
+    return {
+        "actions": torch.uint8,
+        "rewards": reward_dtype,
+        "flags": torch.uint8,
+        "newest_frames": torch.int32,
+        "older_frames": torch.uint8,
+        "prev_actions": torch.uint8,
+        "generations": torch.int64,
+    }
+
+
+def storage_bytes(
+    sizes: RingSizes, spec: DataSpec, *, reward_dtype: torch.dtype = torch.float16
+) -> int:
+    """Memory of the rings, known before they are allocated."""
+    step_bytes = sum(dtype.itemsize for dtype in _column_types(reward_dtype).values())
+    return sizes.frames * spec.frame_bytes + sizes.steps * step_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotRange:
+    """Consecutive step slots; the ring may wrap inside."""
+
+    first: int
+    length: int
+    ring: int
+
+    def indices(self) -> npt.NDArray[np.int64]:
+        return np.arange(self.first, self.first + self.length, dtype=np.int64) % self.ring
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """What an insert changed: `items` can be sampled now, `evicted` slots no longer."""
+
+    items: SlotRange
+    evicted: SlotRange
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StoredBlock:
+    items: int
+    steps: int
+    frames: int
+
+
+class BlockStorage:
+    """First in, first out by whole blocks. Not thread-safe."""
+
+    def __init__(
+        self,
+        sizes: RingSizes,
+        spec: DataSpec,
+        *,
+        device: torch.device | str = "cpu",
+        reward_dtype: torch.dtype = torch.float16,
+    ) -> None:
+        self.sizes = sizes
+        self.spec = spec
+        # Frames are never read before they are written, so their pages need not be touched yet.
+        self.frames = torch.empty(
+            (sizes.frames, spec.frame_bytes), dtype=torch.uint8, device=device
+        )
+        self.columns = StepColumns(
+            **{
+                name: torch.zeros(sizes.steps, dtype=dtype, device=device)
+                for name, dtype in _column_types(reward_dtype).items()
+            }
+        )
+        self.columns.generations.fill_(NO_ITEM)
+        self._blocks: deque[_StoredBlock] = deque()
+        self._used = _StoredBlock(items=0, steps=0, frames=0)
+        self._next_step_slot = 0
+        self._next_frame_slot = 0
+        self._generation = 0
+
+    @property
+    def num_items(self) -> int:
+        return self._used.items
+
+    @property
+    def num_blocks(self) -> int:
+        return len(self._blocks)
+
+    @property
+    def num_frames(self) -> int:
+        return self._used.frames
+
+    @property
+    def device(self) -> torch.device:
+        return self.frames.device
+
+    def insert(self, block: StepBlock) -> Placement:
+        """Store a valid block, evicting the oldest ones until there is room for it."""
+        new = _StoredBlock(items=block.num_items, steps=block.num_steps, frames=block.num_frames)
+        if not self._has_room(_StoredBlock(items=0, steps=0, frames=0), new):
+            raise BadMessage("block_too_large", f"{new} does not fit in {self.sizes}")
+        evicted = self._evict_for(new)
+        self._write(block)
+        placement = Placement(
+            items=SlotRange(first=self._next_step_slot, length=new.items, ring=self.sizes.steps),
+            evicted=evicted,
+            generation=self._generation,
+        )
+        self._advance(new)
+        return placement
+
+    def _has_room(self, used: _StoredBlock, new: _StoredBlock) -> bool:
+        return (
+            used.items + new.items <= self.sizes.items
+            and used.steps + new.steps <= self.sizes.steps
+            and used.frames + new.frames <= self.sizes.frames
+        )
+
+    def _evict_for(self, new: _StoredBlock) -> SlotRange:
+        first = (self._next_step_slot - self._used.steps) % self.sizes.steps
+        steps = 0
+        while not self._has_room(self._used, new):
+            oldest = self._blocks.popleft()
+            steps += oldest.steps
+            self._used = _combine(self._used, oldest, sign=-1)
+        for part, _ in _ring_parts(first, steps, self.sizes.steps):
+            self.columns.generations[part].fill_(NO_ITEM)
+        return SlotRange(first=first, length=steps, ring=self.sizes.steps)
+
+    def _write(self, block: StepBlock) -> None:
+        values = self._column_values(block)
+        for name, array in values.items():
+            _ring_write(getattr(self.columns, name), self._next_step_slot, array)
+        frames = block.frames.reshape(block.num_frames, -1)
+        _ring_write(self.frames, self._next_frame_slot, frames)
+
+    def _column_values(self, block: StepBlock) -> dict[str, npt.NDArray[np.generic]]:
+        newest = block.frame_index.astype(np.int32)
+        older = np.minimum(newest - block.episode_first, self.spec.stack - 1)
+        prev_actions = np.full(block.num_steps, self.spec.no_action, dtype=np.uint8)
+        prev_actions[: block.num_items] = block.prev_actions
+        generations = np.full(block.num_steps, NO_ITEM, dtype=np.int64)
+        generations[: block.num_items] = self._generation
+        return {
+            "actions": block.actions,
+            "rewards": block.rewards,
+            "flags": block.flags,
+            "newest_frames": (newest + self._next_frame_slot) % self.sizes.frames,
+            "older_frames": older.astype(np.uint8),
+            "prev_actions": prev_actions,
+            "generations": generations,
+        }
+
+    def _advance(self, new: _StoredBlock) -> None:
+        self._blocks.append(new)
+        self._used = _combine(self._used, new, sign=1)
+        self._next_step_slot = (self._next_step_slot + new.steps) % self.sizes.steps
+        self._next_frame_slot = (self._next_frame_slot + new.frames) % self.sizes.frames
+        self._generation += 1
+
+
+def _combine(left: _StoredBlock, right: _StoredBlock, *, sign: int) -> _StoredBlock:
+    return _StoredBlock(
+        items=left.items + sign * right.items,
+        steps=left.steps + sign * right.steps,
+        frames=left.frames + sign * right.frames,
+    )
+
+
+def _ring_parts(first: int, length: int, ring: int) -> list[tuple[slice, slice]]:
+    """Slices of the ring and of the values that belong there; two when the ring wraps."""
+    before_wrap = min(length, ring - first)
+    parts = [(slice(first, first + before_wrap), slice(0, before_wrap))]
+    if before_wrap < length:
+        parts.append((slice(0, length - before_wrap), slice(before_wrap, length)))
+    return parts
+
+
+def _ring_write(ring: Tensor, first: int, values: npt.NDArray[np.generic]) -> None:
+    source = host_tensor(values)
+    for target, part in _ring_parts(first, len(values), len(ring)):
+        ring[target].copy_(source[part])
+
+
+def host_tensor(array: npt.NDArray[np.generic]) -> Tensor:
+    """A CPU tensor that shares the array's memory, or a copy where it may not be written to."""
+    # torch warns about read-only memory, which is what arrays over received bytes have.
+    return torch.from_numpy(array if array.flags.writeable else array.copy())

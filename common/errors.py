@@ -65,3 +65,7 @@ class ConstructionTimeout(EnvironmentFailed):
 
 class CapacityError(ConfigError):
     """A replay capacity that cannot fit in the memory that is free."""
+
+
+class ReplayEmpty(MarioError):
+    """A sample was asked for before anything was stored."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -34,21 +35,21 @@ def _y_position(env: Any) -> int:
 
 
 @pytest.fixture
-def original(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def original(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The original class, repaired only where NumPy 2 makes its uint8 arithmetic overflow."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from gym_super_mario_bros.smb_env import SuperMarioBrosEnv
-        from nes_py._rom import ROM
-    monkeypatch.setattr(ROM, "prg_rom_size", property(lambda rom: 16 * int(rom.header[4])))
-    monkeypatch.setattr(ROM, "chr_rom_size", property(lambda rom: 8 * int(rom.header[5])))
+        original_class = import_module("gym_super_mario_bros.smb_env").SuperMarioBrosEnv
+        rom_class = import_module("nes_py._rom").ROM
+    monkeypatch.setattr(rom_class, "prg_rom_size", property(lambda rom: 16 * int(rom.header[4])))
+    monkeypatch.setattr(rom_class, "chr_rom_size", property(lambda rom: 8 * int(rom.header[5])))
     x_position = property(lambda env: int(env.ram[0x6D]) * 0x100 + int(env.ram[0x86]))
-    monkeypatch.setattr(SuperMarioBrosEnv, "_x_position", x_position)
-    monkeypatch.setattr(SuperMarioBrosEnv, "_y_position", property(_y_position))
+    monkeypatch.setattr(original_class, "_x_position", x_position)
+    monkeypatch.setattr(original_class, "_y_position", property(_y_position))
     for name, address in (("_world", 0x075F), ("_stage", 0x075C), ("_area", 0x0760)):
-        monkeypatch.setattr(SuperMarioBrosEnv, name, _byte(address, 1))
-    monkeypatch.setattr(SuperMarioBrosEnv, "_life", _byte(0x075A))
-    return SuperMarioBrosEnv
+        monkeypatch.setattr(original_class, name, _byte(address, 1))
+    monkeypatch.setattr(original_class, "_life", _byte(0x075A))
+    return original_class
 
 
 def _random_buttons(generator: random.Random) -> Iterator[int]:

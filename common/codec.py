@@ -66,7 +66,9 @@ def decode(frames: Sequence[Buffer]) -> Received:
         raise BadMessage("frame_count", f"got {len(frames)} frames")
     header = _unpack_header(frames[0])
     if header["v"] != PROTOCOL_VERSION:
-        raise BadMessage("protocol", f"expected version {PROTOCOL_VERSION}")
+        raise BadMessage(
+            "protocol", f"we speak version {PROTOCOL_VERSION}, the peer {str(header['v'])[:20]}"
+        )
     tag = header["t"]
     kind = MESSAGES.get(tag) if isinstance(tag, str) else None
     if kind is None:

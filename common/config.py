@@ -200,8 +200,8 @@ class LearnerSettings:
     """Batch requests that are kept outstanding."""
     batch_transport: Literal["auto", "shared", "wire"] = "auto"
     """auto: shared memory when the replay server is reached over ipc, otherwise the wire."""
-    mixed_precision: bool = False
-    """Train with bfloat16 or float16 where the device supports it."""
+    mixed_precision: Literal["off", "bfloat16", "float16"] = "off"
+    """Half-precision layers while training; on CUDA only."""
     compile: bool = False
     """Compile the network with torch.compile; falls back with a warning."""
     learner_threads: int = 0

@@ -1,0 +1,112 @@
+"""Puts an actor together from the settings; the process and lockstep use the same parts."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from actor.block_builder import BlockBuilder
+from actor.env.construction import ConstructionPlan, Recipe, build_serially, default_deadline_s
+from actor.env.interface import EnvProtocol
+from actor.lane import Lane
+from actor.loop import ActorLoop, ActorParts
+from actor.policy import Policy
+from actor.sink import BlockSink
+from actor.weight_feed import WeightFeed
+from common.channels import Network
+from common.config import Settings
+from common.exploration import ExplorationSettings, epsilon_at
+from common.handshake import ServerLink, routing_id
+from common.heartbeat import HeartbeatWriter, Identity
+from common.ids import new_incarnation
+from common.networks import build_network
+from common.run_paths import RunPaths
+from common.seeds import seed_for
+
+log = logging.getLogger(__name__)
+
+
+def build(
+    settings: Settings,
+    network: Network,
+    index: int,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+) -> ActorLoop:
+    """An actor whose environments stand ready. `clock` paces its questions to the server."""
+    identity = Identity(
+        run_id=settings.run.run, role="actor", index=index, incarnation=new_incarnation()
+    )
+    endpoints, paths = settings.endpoints, RunPaths.of(settings.run)
+    telemetry = network.pusher(endpoints.telemetry_endpoint)
+    heartbeat = HeartbeatWriter(
+        identity,
+        paths.process_heartbeat(identity.peer),
+        settings.run.metrics_interval_s,
+        pusher=telemetry,
+    )
+    heartbeat.beat(0, "building environments")
+    net = build_network(
+        settings.learner.network, settings.spec, settings.learner.num_quantiles
+    ).eval()
+    link = ServerLink(
+        network.dealer(endpoints.replay_endpoint, routing_id(identity)),
+        endpoints.replay_endpoint,
+        identity,
+        settings.spec,
+        clock=clock,
+    )
+    subscriber = network.subscriber(endpoints.weights_endpoint)
+    parts = ActorParts(
+        identity=identity,
+        lanes=[_lane(settings, index, lane) for lane in range(settings.actor.envs_per_actor)],
+        policy=Policy(net, seed_for(settings.run.seed, "policy", index)),
+        sink=BlockSink(link, settings.actor.send_window, clock=clock),
+        feed=WeightFeed(subscriber, net, identity.run_id, settings.spec),
+        telemetry=telemetry,
+        heartbeat=heartbeat,
+        epsilon_of=_epsilon_of(settings),
+        stage=settings.env.stage,
+    )
+    log.info("environments ready", extra={"count": len(parts.lanes)})
+    return ActorLoop(parts)
+
+
+def _lane(settings: Settings, index: int, lane: int) -> Lane:
+    env_index = index * settings.actor.envs_per_actor + lane
+    builder = BlockBuilder(settings.spec, settings.actor.block_steps, settings.replay.gamma)
+    seed = seed_for(settings.run.seed, "environment", env_index)
+    return Lane(_build_env(settings, index), builder, settings.spec, seed)
+
+
+def _build_env(settings: Settings, index: int) -> EnvProtocol:
+    env = settings.env
+    plan = ConstructionPlan(
+        role="actor",
+        index=index,
+        deadline_s=env.env_deadline_s or default_deadline_s(settings.actor.num_envs),
+        lock_path=construction_lock(),
+        diagnostics_path=RunPaths.of(settings.run).diagnostics / "construction.jsonl",
+        start_delay_s=env.env_start_delay_s,
+    )
+    built, _ = build_serially(Recipe.of(env), plan)
+    return built
+
+
+def construction_lock() -> Path:
+    """One lock per host, for all runs on it."""
+    return Path(tempfile.gettempdir()) / "warpzone-construction.lock"
+
+
+def _epsilon_of(settings: Settings) -> Callable[[int, int], float]:
+    chosen = settings.actor
+    exploration = ExplorationSettings(
+        decay_agent_steps=chosen.epsilon_anneal_agent_steps,
+        warmup_agent_steps=chosen.epsilon_warmup_agent_steps,
+    )
+    return lambda env_index, agent_steps: epsilon_at(
+        env_index, chosen.num_envs, agent_steps, exploration
+    )

@@ -1,0 +1,187 @@
+"""The actor's loop: take new weights, choose for all environments at once, play, hand over blocks.
+
+Terms. A *lane* is one environment with its episode; an *agent step* is one action held for
+`frame_skip` emulator frames; a *block* is what is sent. No zmq, no command line, no emulator here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from actor.block_builder import PlayedStep
+from actor.lane import EpisodeSummary, Lane
+from actor.policy import Policy
+from actor.sink import BlockSink
+from actor.weight_feed import WeightFeed
+from common.blocks import F32, StepBlock
+from common.channels import Pusher
+from common.codec import encode
+from common.heartbeat import HeartbeatWriter, Identity
+from common.messages import BlockMessage, Episode, Scalar
+from common.phases import PhaseTimer
+
+WAIT_MS = 50
+EpsilonOf = Callable[[int, int], float]
+"""Epsilon of an environment: its index in the run, agent steps of the run so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorParts:
+    """What an actor is made of."""
+
+    identity: Identity
+    lanes: Sequence[Lane]
+    policy: Policy
+    sink: BlockSink
+    feed: WeightFeed
+    telemetry: Pusher
+    heartbeat: HeartbeatWriter
+    epsilon_of: EpsilonOf
+    stage: str
+
+
+class ActorLoop:
+    """Implements `common.component.Component`."""
+
+    def __init__(self, parts: ActorParts) -> None:
+        self._identity = parts.identity
+        self._lanes = parts.lanes
+        self._policy = parts.policy
+        self._sink = parts.sink
+        self._feed = parts.feed
+        self._telemetry = parts.telemetry
+        self._heartbeat = parts.heartbeat
+        self._epsilon_of = parts.epsilon_of
+        self._stage = parts.stage
+        self._first_env = parts.identity.index * len(parts.lanes)
+        self._timer = PhaseTimer()
+        self._epsilons: F32 = np.ones(len(parts.lanes), dtype=np.float32)
+        self._agent_steps = 0
+        self._episodes_unsent = 0
+        self._ready: list[tuple[int, StepBlock]] = []
+
+    @property
+    def is_done(self) -> bool:
+        """Only a signal ends it."""
+        return False
+
+    def tick(self) -> bool:
+        """Play one agent step in every lane, or wait a moment; True when it played."""
+        if self._feed.poll():
+            self._set_epsilons()
+        self._sink.pump()
+        self._submit_ready()
+        waits_for = self.waits_for()
+        if waits_for is None:
+            self._play()
+        else:
+            with self._timer.phase("wait"):
+                self._sink.pump(WAIT_MS)
+        if self._heartbeat.due():
+            self._beat("playing" if waits_for is None else f"waiting for {waits_for}")
+        return waits_for is None
+
+    def waits_for(self) -> str | None:
+        """Whom the actor waits for, in words, or None while it can play."""
+        if self._feed.current is None:
+            return "weights from the learner"
+        return self._sink.waits_for() if self._ready else None
+
+    def finish(self, deadline_s: float) -> None:
+        """Send what is left, as truncated episodes, and wait for acknowledgements a little."""
+        for index, lane in enumerate(self._lanes):
+            self._ready.extend((index, block) for block in lane.flush())
+        while self._ready and self._sink.may_submit():
+            self._submit_ready()
+        self._sink.drain(deadline_s)
+        self._sink.counts.dropped += len(self._ready)
+        self._beat("stopped")
+
+    def close(self) -> None:
+        for lane in self._lanes:
+            lane.close()
+
+    def _set_epsilons(self) -> None:
+        header = self._feed.current
+        if header is None:
+            return
+        for index in range(len(self._lanes)):
+            self._epsilons[index] = self._epsilon_of(self._first_env + index, header.agent_steps)
+
+    def _play(self) -> None:
+        with self._timer.phase("inference"):
+            decision = self._policy.decide(
+                np.stack([lane.observation for lane in self._lanes]),
+                np.array([lane.prev_action for lane in self._lanes], dtype=np.int64),
+                self._epsilons,
+            )
+        with self._timer.phase("environment"):
+            for index, lane in enumerate(self._lanes):
+                step = PlayedStep(
+                    action=int(decision.actions[index]),
+                    reward=0.0,
+                    flag=0,
+                    chosen_quantiles=decision.chosen_quantiles[index],
+                    greedy_quantiles=decision.greedy_quantiles[index],
+                )
+                finished = lane.act(step)
+                if finished is not None:
+                    self._report(index, finished)
+        self._agent_steps += len(self._lanes)
+        with self._timer.phase("blocks"):
+            self._collect_blocks()
+
+    def _collect_blocks(self) -> None:
+        for index, lane in enumerate(self._lanes):
+            while (block := lane.take_block()) is not None:
+                self._ready.append((index, block))
+        self._submit_ready()
+
+    def _submit_ready(self) -> None:
+        while self._ready and self._sink.may_submit():
+            index, block = self._ready.pop(0)
+            message = self._describe(index)
+            arrays = {name: getattr(block, name) for name in message.arrays}
+            self._sink.submit(message, encode(message, arrays), block.num_items)
+
+    def _describe(self, lane_index: int) -> BlockMessage:
+        weights = self._feed.current
+        return BlockMessage(
+            incarnation=self._identity.incarnation,
+            sequence=self._sink.next_sequence,
+            env_index=self._first_env + lane_index,
+            weight_generation=weights.generation if weights else 0,
+            weight_version=weights.version if weights else 0,
+            stage=self._stage,
+        )
+
+    def _report(self, lane_index: int, summary: EpisodeSummary) -> None:
+        weights = self._feed.current
+        values = asdict(summary)
+        del values["start_x"]
+        episode = Episode(
+            run_id=self._identity.run_id,
+            peer=self._identity.peer,
+            env_index=self._first_env + lane_index,
+            stage=self._stage,
+            epsilon=float(self._epsilons[lane_index]),
+            weight_generation=weights.generation if weights else 0,
+            weight_version=weights.version if weights else 0,
+            **values,
+        )
+        self._episodes_unsent += not self._telemetry.send(encode(episode))
+
+    def _beat(self, state: str) -> None:
+        weights = self._feed.current
+        values: dict[str, Scalar] = {
+            f"share_{name}": round(share, 4) for name, share in self._timer.shares().items()
+        }
+        values.update({f"blocks_{name}": n for name, n in asdict(self._sink.counts).items()})
+        values["weight_version"] = weights.version if weights else None
+        values["weights_bad"] = self._feed.bad
+        values["episodes_unsent"] = self._episodes_unsent
+        values["max_x"] = max(lane.summary.max_x for lane in self._lanes)
+        self._heartbeat.beat(self._agent_steps, state, values)

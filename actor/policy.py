@@ -1,0 +1,51 @@
+"""Epsilon-greedy play on the CPU with the newest weights; one forward pass for all environments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from common.blocks import F32, U8
+from common.networks import infer
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Decision:
+    """What to do in each of K environments, and what the network thought."""
+
+    actions: I64
+    chosen_quantiles: F32
+    """[K, N]."""
+    greedy_quantiles: F32
+    """[K, N]."""
+
+
+class Policy:
+    """Owns the network of an actor and its randomness."""
+
+    def __init__(self, network: nn.Module, seed: int) -> None:
+        self.network = network
+        self._rng = np.random.default_rng(seed)
+
+    def decide(self, observations: U8, prev_actions: I64, epsilons: F32) -> Decision:
+        """Choose for uint8 [K, stack, H, W], with an epsilon for each environment."""
+        greedy, quantiles = infer(
+            self.network, torch.from_numpy(observations), torch.from_numpy(prev_actions)
+        )
+        values: F32 = quantiles.numpy()
+        rows = np.arange(len(prev_actions))
+        best: I64 = greedy.numpy()
+        explores = self._rng.random(len(rows)) < epsilons
+        random: I64 = self._rng.integers(values.shape[1], size=len(rows))
+        actions: I64 = np.where(explores, random, best)
+        return Decision(
+            actions=actions,
+            chosen_quantiles=values[rows, actions],
+            greedy_quantiles=values[rows, best],
+        )

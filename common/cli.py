@@ -1,0 +1,60 @@
+"""Command lines: flags are the settings in kebab-case, laid over the defaults or a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import tyro
+
+from common.config import Settings
+from common.errors import ConfigError, ExitCode
+from common.settings_files import load_settings
+
+Args = TypeVar("Args")
+
+
+def flag_value(argv: Sequence[str], flag: str) -> str | None:
+    """The value of a flag that decides over the defaults of all others, read before parsing."""
+    for index, word in enumerate(argv):
+        if word == flag and index + 1 < len(argv):
+            return argv[index + 1]
+        if word.startswith(flag + "="):
+            return word.partition("=")[2]
+    return None
+
+
+def settings_from_config_flag(argv: Sequence[str]) -> Settings:
+    """The settings in the file that `--config` names, else the defaults."""
+    path = flag_value(argv, "--config")
+    return load_settings(Path(path)) if path else Settings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """How a command introduces itself in `--help` and in errors."""
+
+    name: str
+    description: str
+    """What it does, then examples."""
+
+
+def parse_args(program: Program, argv: Sequence[str], default: Args) -> Args:
+    """Parse flags over `default`. A wrong flag ends the process with exit code 2."""
+    return tyro.cli(
+        type(default),
+        args=list(argv),
+        default=default,
+        prog=program.name,
+        description=program.description,
+        config=(tyro.conf.OmitArgPrefixes,),
+    )
+
+
+def refuse(program: Program, error: ConfigError) -> int:
+    """One line that says what was expected, what was given and what to do."""
+    sys.stderr.write(f"{program.name}: {error}\n")
+    return int(ExitCode.CONFIGURATION)

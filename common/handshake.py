@@ -1,0 +1,136 @@
+"""A client's line to the replay server: HELLO first, questions when it is silent, HELLO again.
+
+Used by actors, the learner and controllers; `actor/sink.py` and `learner/batch_source.py` add what
+they send over it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from common.channels import Dealer, Frames
+from common.codec import Array, decode, encode
+from common.errors import BadMessage, ProtocolMismatch
+from common.heartbeat import Identity
+from common.messages import (
+    PROTOCOL_VERSION,
+    Hello,
+    Identify,
+    Message,
+    Ping,
+    Refused,
+    Status,
+    Welcome,
+)
+from common.specs import DataSpec
+
+log = logging.getLogger(__name__)
+
+HELLO_INTERVAL_S = 1.0
+PING_INTERVAL_S = 1.0
+COMPLAIN_INTERVAL_S = 10.0
+
+
+def routing_id(identity: Identity) -> str:
+    """Differs between lives, unlike the peer id: an old life must not catch the new one's mail."""
+    return f"{identity.peer}.{identity.incarnation}"
+
+
+class ServerLink:
+    """Knows whether the server has welcomed this life of the process."""
+
+    def __init__(
+        self,
+        dealer: Dealer,
+        endpoint: str,
+        identity: Identity,
+        spec: DataSpec,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.endpoint = endpoint
+        self.is_welcome = False
+        self.server_incarnation = -1
+        self.asked_s = clock()
+        """When the last question was sent."""
+        self.bad_messages = 0
+        self.arrays: dict[str, Array] = {}
+        """The arrays of the message that `receive` returned last."""
+        self._dealer = dealer
+        self._identity = identity
+        self._spec = spec
+        self._clock = clock
+        self._hello_s = -HELLO_INTERVAL_S
+        self._complained_s = clock()
+
+    def maintain(self, *, waiting: bool) -> None:
+        """Say HELLO until welcomed; while waiting, ask once a second whether to wait on."""
+        now = self._clock()
+        if not self.is_welcome:
+            if now - self._hello_s >= HELLO_INTERVAL_S:
+                self._hello_s = now
+                self._say_hello()
+            if now - self._complained_s >= COMPLAIN_INTERVAL_S:
+                self._complained_s = now
+                log.info("waiting for the replay server", extra={"endpoint": self.endpoint})
+        elif waiting and now - self.asked_s >= PING_INTERVAL_S:
+            self.asked_s = now
+            self.send(Ping(incarnation=self._identity.incarnation))
+
+    def send(self, message: Message, arrays: Mapping[str, Array] | None = None) -> bool:
+        return self.send_frames(encode(message, arrays))
+
+    def send_frames(self, frames: Frames) -> bool:
+        return self._dealer.send(frames)
+
+    def receive(self, timeout_ms: int) -> Message | None:
+        """The next message, after this link has drawn its own conclusions from it."""
+        frames = self._dealer.receive(timeout_ms)
+        if frames is None:
+            return None
+        try:
+            received = decode(frames)
+        except BadMessage as error:
+            if error.reason == "protocol":
+                raise ProtocolMismatch(f"the replay server at {self.endpoint}: {error}") from error
+            self.bad_messages += 1
+            log.warning("bad message from the replay server", extra={"reason": str(error)})
+            return self.receive(0)
+        self.arrays = received.arrays
+        self._note(received.message)
+        return received.message
+
+    def close(self) -> None:
+        self._dealer.close()
+
+    def _note(self, message: Message) -> None:
+        if isinstance(message, Refused):
+            raise ProtocolMismatch(
+                f"the replay server at {self.endpoint} refused {self._identity.peer}: "
+                f"{message.what}: it has {message.expected}, we have {message.got}"
+            )
+        if isinstance(message, Welcome):
+            self.is_welcome = True
+            self.server_incarnation = message.server_incarnation
+            log.info("welcomed by the replay server", extra={"endpoint": self.endpoint})
+        elif isinstance(message, Identify):
+            self.is_welcome = False
+            self._hello_s = -HELLO_INTERVAL_S
+        elif isinstance(message, Status):
+            self.server_incarnation = message.server_incarnation
+
+    def _say_hello(self) -> None:
+        who = self._identity
+        role = "controller" if who.role not in ("actor", "learner") else who.role
+        self.send(
+            Hello(
+                protocol=PROTOCOL_VERSION,
+                run_id=who.run_id,
+                role=role,
+                peer=who.peer,
+                incarnation=who.incarnation,
+                spec=self._spec,
+            )
+        )

@@ -1,0 +1,49 @@
+"""Where the files of a run are. Names only: nothing is created here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.config import RunSettings
+
+
+@dataclass(frozen=True, slots=True)
+class RunPaths:
+    """The folder of one run, as docs/operations.md describes it."""
+
+    root: Path
+
+    @classmethod
+    def of(cls, run: RunSettings) -> RunPaths:
+        return cls(Path(run.runs_dir).expanduser().resolve() / run.run)
+
+    @property
+    def config(self) -> Path:
+        return self.root / "config.json"
+
+    @property
+    def metrics(self) -> Path:
+        return self.root / "metrics.jsonl"
+
+    @property
+    def heartbeat(self) -> Path:
+        return self.root / "heartbeat.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.root / "checkpoints"
+
+    @property
+    def lock(self) -> Path:
+        return self.root / "launcher.lock"
+
+    @property
+    def diagnostics(self) -> Path:
+        return self.root / "diagnostics"
+
+    def process_log(self, peer: str) -> Path:
+        return self.root / "logs" / f"{peer}.log"
+
+    def process_heartbeat(self, peer: str) -> Path:
+        return self.root / "heartbeats" / f"{peer}.jsonl"

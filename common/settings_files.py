@@ -1,0 +1,90 @@
+"""Settings in files: TOML or JSON in, JSON out; unknown keys are refused with the nearest name."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+import types
+from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from common.config import Settings
+from common.errors import ConfigError
+
+
+def settings_to_dict(settings: Settings) -> dict[str, dict[str, object]]:
+    return asdict(settings)
+
+
+def settings_from_dict(values: Mapping[str, object], base: Settings, source: str) -> Settings:
+    """`base` with the given sections changed; `source` names the file in errors."""
+    sections = {item.name: getattr(base, item.name) for item in fields(base)}
+    for section, changes in values.items():
+        if section not in sections:
+            raise ConfigError(f"{source}: unknown section {section!r}{_hint(section, sections)}")
+        if not isinstance(changes, Mapping):
+            raise ConfigError(f"{source}: section {section!r} must be a table, got {changes!r}")
+        checked = _checked(type(sections[section]), changes, f"{source}: {section}")
+        sections[section] = replace(sections[section], **checked)
+    return Settings(**sections)
+
+
+def load_settings(path: Path, base: Settings | None = None) -> Settings:
+    """Read a TOML preset or the config.json of a run."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except FileNotFoundError:
+        raise ConfigError(f"no configuration file at {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {error}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path} is not valid {path.suffix.lstrip('.')}: {error}") from error
+    if isinstance(values, dict) and path.suffix == ".json":
+        values = values.get("settings", values)
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path} must hold tables of settings, got {type(values).__name__}")
+    return settings_from_dict(values, base or Settings(), str(path))
+
+
+def setting_differences(old: Settings, new: Settings) -> dict[str, tuple[object, object]]:
+    """Settings that differ, by name, with the old and the new value."""
+    before, after = settings_to_dict(old), settings_to_dict(new)
+    return {
+        name: (before[section][name], value)
+        for section, values in after.items()
+        for name, value in values.items()
+        if before[section][name] != value
+    }
+
+
+def _hint(name: str, known: Mapping[str, object]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(known)}"
+
+
+def _checked(kind: type, changes: Mapping[str, object], where: str) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    for name, value in changes.items():
+        if name not in hints:
+            raise ConfigError(f"{where}: unknown setting {name!r}{_hint(name, hints)}")
+        if not _fits(value, hints[name]):
+            expected = getattr(hints[name], "__name__", str(hints[name]))
+            raise ConfigError(f"{where}.{name}: expected {expected}, got {value!r}")
+    return {
+        name: float(value) if hints[name] is float and isinstance(value, int) else value
+        for name, value in changes.items()
+    }
+
+
+def _fits(value: object, hint: Any) -> bool:
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_origin(hint) is types.UnionType:
+        return any(_fits(value, option) for option in get_args(hint))
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) is hint

@@ -1,0 +1,175 @@
+"""Puts a learner together from the settings; the process and lockstep use the same parts."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from common.batch import Batch, allocate_batch
+from common.channels import Network
+from common.checkpoint_files import load_checkpoint
+from common.config import Settings
+from common.devices import resolve_device
+from common.handshake import ServerLink, routing_id
+from common.heartbeat import HeartbeatWriter, Identity
+from common.ids import new_incarnation
+from common.jsonl import JsonlWriter
+from common.networks import build_network
+from common.nvml import GpuWatch
+from common.run_paths import RunPaths
+from common.shared_slots import PREFIX, remove_shared
+from learner.archive import Archive
+from learner.batch_source import BatchSource, SourceOptions
+from learner.checkpoint import remove_leftovers, restore_checkpoint, set_aside_newer
+from learner.inbox import TelemetryInbox
+from learner.loop import LearnerLoop, LearnerParts, LearnerPlan
+from learner.progress import RunProgress
+from learner.publisher import WeightOrigin, WeightPublisher
+from learner.schedules import importance_beta_schedule, learning_rate_schedule
+from learner.update import Learner, UpdateSettings
+
+log = logging.getLogger(__name__)
+
+
+def build(
+    settings: Settings,
+    network: Network,
+    *,
+    resume: Path | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> LearnerLoop:
+    """A learner that has published its first weights. `clock` paces its questions."""
+    paths = RunPaths.of(settings.run)
+    identity = Identity(
+        run_id=settings.run.run, role="learner", index=0, incarnation=new_incarnation()
+    )
+    learner = build_learner(settings)
+    progress = _restore(learner, resume, paths) if resume is not None else RunProgress()
+    if settings.learner.compile:
+        learner.compile(_example_batch(settings, learner.device))
+    interval_s = settings.run.metrics_interval_s
+    endpoints = settings.endpoints
+    link = ServerLink(
+        network.dealer(endpoints.replay_endpoint, routing_id(identity)),
+        endpoints.replay_endpoint,
+        identity,
+        settings.spec,
+        clock=clock,
+    )
+    parts = LearnerParts(
+        learner=learner,
+        source=BatchSource(link, settings.spec, _source_options(settings, identity), progress),
+        publisher=WeightPublisher(
+            network.publisher(endpoints.weights_endpoint),
+            _origin(settings, identity),
+            settings.learner.publish_interval_updates,
+        ),
+        inbox=TelemetryInbox(
+            network.puller(endpoints.telemetry_endpoint),
+            identity.run_id,
+            progress,
+            JsonlWriter(paths.heartbeat),
+        ),
+        archive=_archive(settings, paths),
+        heartbeat=HeartbeatWriter(identity, paths.process_heartbeat(identity.peer), interval_s),
+        metrics=JsonlWriter(paths.metrics),
+        gpus=GpuWatch(interval_s),
+        progress=progress,
+    )
+    return LearnerLoop(parts, _plan(settings))
+
+
+def build_learner(settings: Settings) -> Learner:
+    """Networks and optimizer with the seed of the run."""
+    chosen = settings.learner
+    device = resolve_device(settings.run.device)
+    torch.manual_seed(settings.run.seed)
+    online, target = (
+        build_network(chosen.network, settings.spec, chosen.num_quantiles, device=device)
+        for _ in range(2)
+    )
+    return Learner(
+        online,
+        target,
+        UpdateSettings(
+            learning_rate=chosen.learning_rate,
+            adam_epsilon=chosen.adam_epsilon,
+            max_grad_norm=chosen.max_grad_norm,
+            target_sync_interval_updates=chosen.target_sync_interval_updates,
+            mixed_precision=chosen.mixed_precision,
+        ),
+    )
+
+
+def _restore(learner: Learner, checkpoint: Path, paths: RunPaths) -> RunProgress:
+    data = load_checkpoint(checkpoint)
+    run = restore_checkpoint(learner, data)
+    saved = run.get("progress")
+    progress = RunProgress.from_state(saved if isinstance(saved, dict) else {})
+    progress.agent_steps = max(progress.agent_steps, data.agent_steps)
+    set_aside_newer(paths.checkpoints, data.agent_steps)
+    log.info(
+        "resumed",
+        extra={"path": checkpoint, "agent_steps": data.agent_steps, "updates": learner.updates},
+    )
+    return progress
+
+
+def _source_options(settings: Settings, identity: Identity) -> SourceOptions:
+    chosen = settings.learner
+    local = settings.endpoints.replay_endpoint.startswith("ipc://")
+    shared = chosen.batch_transport == "shared" or (chosen.batch_transport == "auto" and local)
+    prefix = f"{PREFIX}{identity.run_id}-"
+    if shared:
+        remove_shared(prefix)
+    return SourceOptions(
+        batch_size=chosen.batch_size,
+        prefetch_batches=chosen.prefetch_batches,
+        uses=settings.replay.per_sample_interval,
+        shared_file=f"{prefix}{identity.incarnation}" if shared else "",
+    )
+
+
+def _origin(settings: Settings, identity: Identity) -> WeightOrigin:
+    return WeightOrigin(
+        run_id=identity.run_id,
+        generation=identity.incarnation,
+        network=settings.learner.network,
+        num_quantiles=settings.learner.num_quantiles,
+        spec=settings.spec,
+    )
+
+
+def _archive(settings: Settings, paths: RunPaths) -> Archive:
+    remove_leftovers(paths.checkpoints)
+    return Archive(
+        paths.checkpoints,
+        interval_s=settings.learner.checkpoint_interval_s,
+        keep=settings.learner.keep_checkpoints,
+    )
+
+
+def _plan(settings: Settings) -> LearnerPlan:
+    chosen, replay = settings.learner, settings.replay
+    return LearnerPlan(
+        learning_rate=learning_rate_schedule(
+            chosen.learning_rate_anneal_agent_steps,
+            start=chosen.learning_rate,
+            end=chosen.learning_rate_final,
+        ),
+        beta=importance_beta_schedule(replay.per_beta_anneal_agent_steps, start=replay.per_beta),
+        uses=replay.per_sample_interval,
+        max_agent_steps=settings.run.max_agent_steps,
+        metrics_interval_s=settings.run.metrics_interval_s,
+    )
+
+
+def _example_batch(settings: Settings, device: torch.device) -> Batch:
+    batch = allocate_batch(settings.learner.batch_size, settings.spec, device)
+    for name in batch.__slots__:
+        getattr(batch, name).zero_()
+    return batch

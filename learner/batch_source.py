@@ -1,0 +1,178 @@
+"""Batches from the replay server: K requests stay outstanding, a slot has one owner at a time."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from common.batch import Batch, batch_layout
+from common.codec import Array
+from common.handshake import ServerLink
+from common.messages import (
+    BatchReply,
+    InlineBatchReply,
+    Message,
+    PriorityUpdate,
+    SampleRequest,
+    Scalar,
+    Stats,
+    StatsRequest,
+    Status,
+    Welcome,
+)
+from common.shared_slots import SharedSlots
+from common.specs import DataSpec
+from learner.progress import RunProgress
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """How batches are asked for."""
+
+    batch_size: int
+    prefetch_batches: int
+    uses: int
+    """Updates made with each batch."""
+    shared_file: str = ""
+    """Name of the shared-memory file; empty asks for raw frames."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadyBatch:
+    """A batch in CPU memory. With shared memory it is valid until it is released."""
+
+    batch: Batch
+    slot: int
+    server_incarnation: int
+
+
+class BatchSource:
+    """Call `next`, train, `send_priorities`, `release`; in that order."""
+
+    def __init__(
+        self, link: ServerLink, spec: DataSpec, options: SourceOptions, progress: RunProgress
+    ) -> None:
+        self._link = link
+        self._spec = spec
+        self._options = options
+        self._progress = progress
+        self._outstanding: dict[int, int] = {}
+        """Slot of each request that has not been answered."""
+        self._free = deque(range(options.prefetch_batches))
+        self._ready: deque[ReadyBatch] = deque()
+        self._shared: SharedSlots | None = None
+        if options.shared_file:
+            self._shared = SharedSlots.create(
+                options.shared_file, options.prefetch_batches, options.batch_size, spec
+            )
+        self.beta = 0.4
+        self.stats: dict[str, Scalar] = {}
+        self.status: Status | None = None
+        self.unsent_priorities = 0
+
+    def next(self, timeout_ms: int) -> ReadyBatch | None:
+        """The next batch, waiting at most this long. Keeps the requests going."""
+        self._link.maintain(waiting=not self._ready)
+        self._request_free()
+        while not self._ready and (message := self._link.receive(timeout_ms)) is not None:
+            self._handle(message)
+        while (message := self._link.receive(0)) is not None:
+            self._handle(message)
+        return self._ready.popleft() if self._ready else None
+
+    def release(self, ready: ReadyBatch) -> None:
+        """Hand the slot back; it is asked for again at once."""
+        self._free.append(ready.slot)
+        self._request_free()
+
+    def send_priorities(self, ready: ReadyBatch, errors: Tensor) -> None:
+        sent = self._link.send(
+            PriorityUpdate(server_incarnation=ready.server_incarnation),
+            {
+                "slots": _to_numpy(ready.batch.slots),
+                "generations": _to_numpy(ready.batch.generations),
+                "errors": _to_numpy(errors),
+            },
+        )
+        self.unsent_priorities += not sent
+
+    def ask_stats(self) -> None:
+        """The answer arrives in `stats` later."""
+        if self._link.is_welcome:
+            self._link.send(StatsRequest())
+
+    def waits_for(self) -> str:
+        if not self._link.is_welcome:
+            return f"replay server at {self._link.endpoint}"
+        status = self.status
+        return "batches" if status is None else f"actors ({status.size} steps in the buffer)"
+
+    def close(self) -> None:
+        self._link.close()
+
+    def _request_free(self) -> None:
+        while self._free and self._link.is_welcome:
+            request_id = self._progress.requests
+            if not self._link.send(self._request(request_id, self._free[0])):
+                return
+            self._progress.requests += 1
+            self._outstanding[request_id] = self._free.popleft()
+
+    def _request(self, request_id: int, slot: int) -> SampleRequest:
+        return SampleRequest(
+            request_id=request_id,
+            batch_size=self._options.batch_size,
+            beta=self.beta,
+            uses=self._options.uses,
+            shared_file=self._options.shared_file,
+            slot=slot,
+        )
+
+    def _handle(self, message: Message) -> None:
+        match message:
+            case BatchReply():
+                self._take(message)
+            case Status():
+                self.status = message
+                self._progress.note_inserted(message.server_incarnation, message.inserted_total)
+            case Stats():
+                self.stats = message.values
+            case Welcome():
+                # A new life of the server knows nothing of what was asked before.
+                self._free.extend(self._outstanding.values())
+                self._outstanding.clear()
+            case _:
+                log.debug("message ignored", extra={"tag": message.tag})
+
+    def _take(self, reply: BatchReply) -> None:
+        slot = self._outstanding.pop(reply.request_id, None)
+        if slot is None:
+            return
+        self._progress.note_inserted(reply.server_incarnation, reply.inserted_total)
+        if isinstance(reply, InlineBatchReply):
+            batch = self._from_arrays()
+        elif self._shared is not None:
+            batch = self._shared.batches[slot]
+        else:
+            raise ValueError("a batch in shared memory that was not asked for")
+        self._ready.append(ReadyBatch(batch, slot, reply.server_incarnation))
+
+    def _from_arrays(self) -> Batch:
+        # Copied because torch does not take read-only memory.
+        layout = batch_layout(self._options.batch_size, self._spec)
+        tensors = {name: torch.from_numpy(self._link.arrays[name].copy()) for name, _, _ in layout}
+        for name, dtype, shape in layout:
+            if tensors[name].dtype != dtype or tuple(tensors[name].shape) != shape:
+                raise ValueError(f"batch field {name}: expected {dtype} {shape}")
+        return Batch(**tensors)
+
+
+def _to_numpy(tensor: Tensor) -> Array:
+    array: Array = tensor.cpu().numpy()
+    return array

@@ -1,0 +1,232 @@
+"""The learner's loop: take a batch, train, send priorities back, publish, save, report.
+
+Terms. An *update* is one gradient step; a *version* of the weights is the number of updates that
+made them; *agent steps* are those of the whole run, as the replay servers have counted them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+
+import torch
+
+from common.batch import Batch
+from common.errors import MarioError
+from common.heartbeat import HeartbeatWriter
+from common.jsonl import JsonlWriter
+from common.messages import Scalar
+from common.nvml import GpuWatch, Reading
+from common.phases import PhaseTimer
+from learner.archive import Archive
+from learner.batch_source import BatchSource, ReadyBatch
+from learner.inbox import TelemetryInbox
+from learner.progress import RunProgress
+from learner.publisher import WeightPublisher
+from learner.report import (
+    GpuWindow,
+    IntervalSums,
+    RateMeter,
+    mean_or_none,
+    metrics_line,
+    wait_metrics,
+    weight_lag,
+)
+from learner.schedules import LinearSchedule
+from learner.update import Learner
+
+log = logging.getLogger(__name__)
+
+WAIT_MS = 50
+MAX_SKIPPED_IN_A_ROW = 10
+LOST_AFTER_INTERVALS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnerParts:
+    """What a learner is made of."""
+
+    learner: Learner
+    source: BatchSource
+    publisher: WeightPublisher
+    inbox: TelemetryInbox
+    archive: Archive | None
+    """None where nothing is to be written: in some tests."""
+    heartbeat: HeartbeatWriter
+    metrics: JsonlWriter | None
+    gpus: GpuWatch | None
+    progress: RunProgress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnerPlan:
+    """The values that the loop follows."""
+
+    learning_rate: LinearSchedule
+    beta: LinearSchedule
+    uses: int
+    """Updates per batch."""
+    max_agent_steps: int
+    """0: no limit."""
+    metrics_interval_s: float
+
+
+class LearnerLoop:
+    """Implements `common.component.Component`."""
+
+    def __init__(self, parts: LearnerParts, plan: LearnerPlan) -> None:
+        self._parts = parts
+        self._plan = plan
+        self._learner = parts.learner
+        self._source = parts.source
+        self._progress = parts.progress
+        self._timer = PhaseTimer()
+        self._sums = IntervalSums()
+        self._rates = RateMeter()
+        self._gpu_window = GpuWindow()
+        self._started_s = time.monotonic()
+        self._reported_s = self._started_s
+        self._publish()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the budget of agent steps is used up."""
+        limit = self._plan.max_agent_steps
+        return 0 < limit <= self._progress.agent_steps
+
+    def tick(self) -> bool:
+        """Train on one batch if there is one, then look after everything else that is due."""
+        self._parts.inbox.pump()
+        self._parts.publisher.pump()
+        with self._timer.phase("wait"):
+            ready = self._source.next(WAIT_MS)
+        if ready is not None:
+            self._train(ready)
+        self._look_after(waiting=ready is None)
+        return ready is not None
+
+    def finish(self, deadline_s: float) -> None:
+        """Save; an unfinished batch is worth less than a clean end."""
+        del deadline_s
+        self._parts.inbox.pump()
+        self._report()
+        self.save()
+
+    def save(self) -> None:
+        if self._parts.archive is not None:
+            run = {"progress": self._progress.to_state()}
+            self._parts.archive.save(self._learner, self._progress.agent_steps, run)
+
+    def close(self) -> None:
+        for part in (self._source, self._parts.publisher, self._parts.inbox, self._parts.heartbeat):
+            part.close()
+        if self._parts.metrics is not None:
+            self._parts.metrics.close()
+        if self._parts.gpus is not None:
+            self._parts.gpus.close()
+
+    def _train(self, ready: ReadyBatch) -> None:
+        steps = self._progress.agent_steps
+        self._learner.set_learning_rate(self._plan.learning_rate.at(steps))
+        self._source.beta = self._plan.beta.at(steps)
+        with self._timer.phase("copy"):
+            batch = _on_device(ready.batch, self._learner.device)
+        for _ in range(self._plan.uses):
+            with self._timer.phase("update"):
+                result = self._learner.update(batch)
+            self._sums.add(result)
+            self._check_finite()
+        if result.finite:
+            self._source.send_priorities(ready, result.priorities)
+        self._source.release(ready)
+        if self._parts.publisher.is_due(self._learner.updates):
+            self._publish()
+
+    def _check_finite(self) -> None:
+        if self._learner.consecutive_skipped_updates >= MAX_SKIPPED_IN_A_ROW:
+            self.save()
+            raise MarioError(
+                f"{MAX_SKIPPED_IN_A_ROW} updates in a row were not finite; the last good state "
+                "is saved; resume with a lower --learning-rate"
+            )
+
+    def _publish(self) -> None:
+        with self._timer.phase("publish"):
+            self._parts.publisher.publish(
+                self._learner.online, self._learner.updates, self._progress.agent_steps
+            )
+
+    def _look_after(self, *, waiting: bool) -> None:
+        if time.monotonic() - self._reported_s >= self._plan.metrics_interval_s:
+            self._report()
+        if self._parts.heartbeat.due():
+            self._beat(waiting=waiting)
+        if self._parts.archive is not None and self._parts.archive.due():
+            with self._timer.phase("checkpoint"):
+                self.save()
+
+    def _beat(self, *, waiting: bool) -> None:
+        readings, error = self._parts.gpus.last() if self._parts.gpus else (None, "not watched")
+        values: dict[str, Scalar] = {"gpu_error": error, "gpu_count": len(readings or [])}
+        for gpu in readings or []:
+            values.update({f"gpu{gpu['index']}_{name}": value for name, value in gpu.items()})
+        if self._parts.archive is not None:
+            values["checkpoint_error"] = self._parts.archive.last_error
+        state = f"waiting for {self._source.waits_for()}" if waiting else "training"
+        record = self._parts.heartbeat.beat(self._learner.updates, state, values)
+        self._parts.inbox.note_heartbeat("learner-0", record)
+
+    def _report(self) -> None:
+        """One line of metrics.jsonl; the replay server's part is at most one interval old."""
+        self._reported_s = time.monotonic()
+        line = metrics_line({**self._own_metrics(), **self._others_metrics()})
+        self._sums = IntervalSums()
+        self._source.ask_stats()
+        if self._parts.metrics is not None:
+            self._parts.metrics.write(line)
+
+    def _own_metrics(self) -> dict[str, Scalar]:
+        learner, steps = self._learner, self._progress.agent_steps
+        rates = self._rates.rates({"steps": steps, "updates": learner.updates})
+        return {
+            "time": time.time(),
+            "run_time_s": round(time.monotonic() - self._started_s, 3),
+            "global_step": steps,
+            "updates": learner.updates,
+            "env_steps_per_sec": round(rates["steps"], 2),
+            "updates_per_sec": round(rates["updates"], 2),
+            "loss_total": mean_or_none(self._sums.losses),
+            "q_mean": mean_or_none(self._sums.q_means),
+            "grad_norm": mean_or_none(self._sums.grad_norms),
+            "learning_rate": self._plan.learning_rate.at(steps),
+            "per_beta": self._plan.beta.at(steps),
+            "skipped_updates_total": learner.skipped_updates,
+            "model_compiled": learner.model_compiled,
+            "weight_version": self._parts.publisher.version,
+            "telemetry_bad_total": self._parts.inbox.bad,
+            **self._gpu_window.metrics(self._first_gpu()),
+        }
+
+    def _others_metrics(self) -> dict[str, Scalar]:
+        inbox, max_age_s = self._parts.inbox, LOST_AFTER_INTERVALS * self._plan.metrics_interval_s
+        actors = inbox.beats_of("actor", max_age_s)
+        replay = (inbox.beats_of("replay_server", max_age_s) or [{}])[0]
+        wait_share = self._timer.shares().get("wait", 0.0)
+        return {
+            **inbox.take_metrics(),
+            **self._source.stats,
+            "actors_alive": len(actors),
+            "weight_lag_updates": weight_lag(self._learner.updates, actors),
+            **wait_metrics(wait_share, actors, replay),
+        }
+
+    def _first_gpu(self) -> Reading | None:
+        readings, _ = self._parts.gpus.last() if self._parts.gpus else (None, None)
+        return readings[0] if readings else None
+
+
+def _on_device(batch: Batch, device: torch.device) -> Batch:
+    """Where the device is the CPU this copies nothing: the slot itself is trained on."""
+    moved = {name: getattr(batch, name).to(device) for name in Batch.__slots__}
+    return Batch(**moved)

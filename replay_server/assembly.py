@@ -1,0 +1,89 @@
+"""Puts a replay server together from the settings; the process and lockstep use the same parts."""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+
+from common.channels import Network
+from common.config import Settings
+from common.devices import resolve_device
+from common.heartbeat import HeartbeatWriter, Identity
+from common.ids import new_incarnation
+from common.run_paths import RunPaths
+from common.seeds import seed_for
+from replay_server.buffer import ReplayBuffer, ReplayOptions
+from replay_server.capacity import ItemLayout, choose_capacity, free_memory_bytes, memory_bytes
+from replay_server.rate_limit import RateLimiter, RatioLimit, StrideSizes, min_slack_samples
+from replay_server.server import ReplayServer
+from replay_server.service import ReplayService
+
+log = logging.getLogger(__name__)
+
+
+def build(settings: Settings, network: Network) -> ReplayServer:
+    identity = Identity(
+        run_id=settings.run.run, role="replay_server", index=0, incarnation=new_incarnation()
+    )
+    # Bound first: a taken endpoint is known before any memory is.
+    router = network.router(settings.endpoints.replay_endpoint)
+    buffer = build_buffer(settings)
+    service = ReplayService(
+        settings.spec,
+        buffer,
+        build_limiter(settings, buffer.capacity_items),
+        identity,
+        window=settings.actor.send_window,
+    )
+    heartbeat = HeartbeatWriter(
+        identity,
+        RunPaths.of(settings.run).process_heartbeat(identity.peer),
+        settings.run.metrics_interval_s,
+        pusher=network.pusher(settings.endpoints.telemetry_endpoint),
+    )
+    return ReplayServer(router, service, heartbeat)
+
+
+def build_buffer(settings: Settings) -> ReplayBuffer:
+    """Memory is measured and a capacity that cannot fit is refused before it is allocated."""
+    device = resolve_device(settings.run.device)
+    layout = ItemLayout(
+        spec=settings.spec,
+        block_items=settings.actor.block_steps,
+        reward_dtype=torch.float16 if settings.replay.float16_scalars else torch.float32,
+    )
+    capacity = choose_capacity(settings.replay.capacity, free_memory_bytes(device), layout)
+    log.info(
+        "replay buffer",
+        extra={
+            "capacity": capacity,
+            "megabytes": memory_bytes(capacity, layout) >> 20,
+            "device": device,
+        },
+    )
+    options = ReplayOptions(
+        capacity_items=capacity,
+        block_items=layout.block_items,
+        alpha=settings.replay.per_alpha,
+        discount=settings.replay.gamma,
+        seed=seed_for(settings.run.seed, "replay"),
+        reward_dtype=layout.reward_dtype,
+    )
+    return ReplayBuffer(settings.spec, options, device=device)
+
+
+def build_limiter(settings: Settings, capacity_items: int) -> RateLimiter:
+    replay = settings.replay
+    sizes = StrideSizes(
+        capacity_items=capacity_items,
+        block_items=settings.actor.block_steps,
+        batch_samples=settings.learner.batch_size * replay.per_sample_interval,
+    )
+    slack = replay.balance_slack_agent_steps * replay.samples_per_insert
+    limit = RatioLimit(
+        samples_per_insert=replay.samples_per_insert,
+        min_inserted=replay.learning_starts,
+        slack_samples=max(slack, min_slack_samples(replay.samples_per_insert, sizes)),
+    )
+    return RateLimiter(limit, sizes)

@@ -1,0 +1,104 @@
+"""The replay server's poll loop: bytes in, the service's answers out, nothing takes it down."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+
+from common.channels import Frames, Router
+from common.codec import decode, encode
+from common.errors import BadMessage, ConfigError
+from common.heartbeat import HeartbeatWriter
+from common.logs import RareLog
+from common.messages import PROTOCOL_VERSION, Refused, Scalar
+from common.phases import PhaseTimer
+from replay_server.service import Answer, ReplayService
+
+log = logging.getLogger(__name__)
+
+POLL_MS = 50
+MAX_MESSAGES_PER_TICK = 64
+
+
+class ReplayServer:
+    """Implements `common.component.Component`."""
+
+    def __init__(self, router: Router, service: ReplayService, heartbeat: HeartbeatWriter) -> None:
+        self._router = router
+        self._service = service
+        self._heartbeat = heartbeat
+        self._rare = RareLog()
+        self._timer = PhaseTimer()
+        self._handled = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Only a signal ends it."""
+        return False
+
+    def tick(self) -> bool:
+        """Handle what has arrived, then serve who waits."""
+        handled = 0
+        with self._timer.phase("wait"):
+            arrival = self._router.receive(POLL_MS)
+        while arrival is not None:
+            with self._timer.phase("handle"):
+                self._handle(*arrival)
+            handled += 1
+            arrival = self._router.receive(0) if handled < MAX_MESSAGES_PER_TICK else None
+        with self._timer.phase("serve"):
+            self._send(self._service.settle())
+        self._handled += handled
+        if self._heartbeat.due():
+            self._beat()
+        return handled > 0
+
+    def finish(self, deadline_s: float) -> None:
+        del deadline_s
+        self._beat()
+
+    def close(self) -> None:
+        self._router.close()
+
+    def _handle(self, routing: bytes, frames: Frames) -> None:
+        try:
+            answers = self._service.handle(routing, decode(frames))
+        except BadMessage as error:
+            self._service.counts.note_bad(error.reason)
+            self._complain(routing, error)
+            if error.reason == "protocol":
+                refusal = Refused(
+                    what="protocol version", expected=str(PROTOCOL_VERSION), got=str(error)
+                )
+                self._send([Answer(routing, refusal)])
+        except ConfigError as error:
+            refusal = Refused(
+                what="setting", expected="a value that can work", got=str(error)[:300]
+            )
+            self._send([Answer(routing, refusal)])
+        else:
+            self._send(answers)
+
+    def _complain(self, routing: bytes, error: BadMessage) -> None:
+        # The routing id is the peer's choice: it is shown as escaped bytes, and cut.
+        peer = repr(routing[:60])
+        if self._rare.allows(peer, time.monotonic()):
+            log.warning("bad message", extra={"peer": peer, "reason": str(error)[:200]})
+
+    def _send(self, answers: Iterable[Answer]) -> None:
+        for answer in answers:
+            frames = encode(answer.message, answer.arrays)
+            if not self._router.send(answer.routing, frames):
+                self._service.counts.unsent_answers += 1
+
+    def _beat(self) -> None:
+        values: dict[str, Scalar] = {
+            f"share_{name}": round(share, 4) for name, share in self._timer.shares().items()
+        }
+        values.update(self._service.metrics())
+        for reason, count in self._service.counts.bad_messages.items():
+            values[f"bad_{reason}"] = count
+        waits_for = self._service.waits_for()
+        state = "serving" if waits_for is None else f"waiting for {waits_for}"
+        self._heartbeat.beat(self._handled, state, values)

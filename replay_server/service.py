@@ -1,0 +1,265 @@
+"""What the replay server does with each message: one function per message, no sockets.
+
+Answers are returned as values; `replay_server/server.py` sends them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from common.batch import Batch
+from common.blocks import StepBlock, validate_block
+from common.codec import Array, Received
+from common.errors import BadMessage
+from common.heartbeat import Identity
+from common.ids import Incarnation
+from common.messages import (
+    Ack,
+    BatchReply,
+    BlockMessage,
+    Hello,
+    Identify,
+    InlineBatchReply,
+    Message,
+    Ping,
+    PriorityUpdate,
+    Refused,
+    Reject,
+    SampleRequest,
+    SetLimit,
+    Stats,
+    StatsRequest,
+    Status,
+    Welcome,
+)
+from common.shared_slots import SharedSlots
+from common.specs import DataSpec
+from replay_server.buffer import ReplayBuffer
+from replay_server.ledger import Ledger, Verdict
+from replay_server.peers import Peer, PeerRegistry
+from replay_server.rate_limit import Gate, RateLimiter
+from replay_server.report import ServiceCounts, replay_metrics
+
+MAX_PENDING_REQUESTS = 64
+ROLE_MESSAGES: Mapping[str, tuple[type[Message], ...]] = {
+    "actor": (BlockMessage, Ping),
+    "learner": (SampleRequest, PriorityUpdate, StatsRequest, Ping),
+    "controller": (SetLimit, StatsRequest, Ping),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """A message for one peer."""
+
+    routing: bytes
+    message: Message
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    routing: bytes
+    request: SampleRequest
+
+
+class ReplayService:
+    """Owns the buffer, the ledger of stored blocks, the balance, and the requests that wait."""
+
+    def __init__(
+        self,
+        spec: DataSpec,
+        buffer: ReplayBuffer,
+        limiter: RateLimiter,
+        identity: Identity,
+        *,
+        window: int,
+    ) -> None:
+        self.buffer = buffer
+        self.limiter = limiter
+        self.counts = ServiceCounts()
+        self._spec = spec
+        self._window = window
+        self._incarnation = identity.incarnation
+        self._ledger = Ledger()
+        self._peers = PeerRegistry(identity.run_id, spec)
+        self._pending: deque[_Pending] = deque()
+        self._slots: tuple[str, int, SharedSlots] | None = None
+        self._actors_held = False
+
+    def handle(self, routing: bytes, received: Received) -> list[Answer]:
+        """Raises `BadMessage` for what this peer may not say."""
+        message = received.message
+        if isinstance(message, Hello):
+            return self._on_hello(routing, message)
+        peer = self._peers.get(routing)
+        if peer is None:
+            return [Answer(routing, Identify(server_incarnation=self._incarnation))]
+        if not isinstance(message, ROLE_MESSAGES[peer.role]):
+            raise BadMessage("role", f"{message.tag} from a {peer.role}")
+        return self._dispatch(routing, peer, received)
+
+    def _dispatch(self, routing: bytes, peer: Peer, received: Received) -> list[Answer]:
+        match received.message:
+            case BlockMessage() as block:
+                return [self._on_block(routing, peer, block, received.arrays)]
+            case SampleRequest() as request:
+                self._on_sample_request(routing, request)
+            case PriorityUpdate() as update:
+                self._on_priorities(update, received.arrays)
+            case SetLimit() as change:
+                self.limiter.change_ratio(change.samples_per_insert)
+                return [Answer(routing, self.status())]
+            case Ping():
+                return [Answer(routing, self.status())]
+            case StatsRequest():
+                return [Answer(routing, Stats(values=self.metrics()))]
+        return []
+
+    def settle(self) -> list[Answer]:
+        """After any message: serve waiting requests, let held actors go on."""
+        answers = []
+        while self._pending and self.limiter.gate() is not Gate.WAIT_FOR_ACTORS:
+            answers.append(self._serve(self._pending.popleft()))
+        return answers + self._release_actors()
+
+    def status(self) -> Status:
+        return Status(
+            server_incarnation=self._incarnation,
+            window=self._current_window(),
+            size=self.buffer.size,
+            capacity=self.buffer.capacity_items,
+            inserted_total=self.buffer.inserted_items_total,
+            sampled_total=self.buffer.sampled_items_total,
+            samples_per_insert=self.limiter.limit.samples_per_insert,
+            gate=self.limiter.gate().value,
+        )
+
+    def metrics(self) -> dict[str, Any]:
+        return replay_metrics(self.buffer.stats(), self.counts, self.limiter)
+
+    def waits_for(self) -> str | None:
+        gate = self.limiter.gate()
+        if gate is Gate.WAIT_FOR_ACTORS:
+            return "steps from actors"
+        return "learner to catch up" if gate is Gate.WAIT_FOR_LEARNER else None
+
+    def _current_window(self) -> int:
+        held = self.limiter.gate() is Gate.WAIT_FOR_LEARNER
+        self._actors_held = self._actors_held or held
+        return 0 if held else self._window
+
+    def _release_actors(self) -> list[Answer]:
+        if not self._actors_held or self.limiter.gate() is Gate.WAIT_FOR_LEARNER:
+            return []
+        self._actors_held = False
+        status = self.status()
+        return [Answer(routing, status) for routing in self._peers.routings("actor")]
+
+    def _on_hello(self, routing: bytes, hello: Hello) -> list[Answer]:
+        admission = self._peers.admit(routing, hello)
+        if admission.refusal is not None:
+            self.counts.refused_hellos += 1
+            return [Answer(routing, admission.refusal)]
+        if hello.role == "learner" and admission.is_new_life:
+            # What an earlier life asked for is void, and the pause must not earn a burst.
+            self._pending.clear()
+            self.limiter.rebase()
+        welcome = Welcome(server_incarnation=self._incarnation, window=self._current_window())
+        answers = [Answer(routing, welcome)]
+        if admission.replaced is not None:
+            what = f"a newer {hello.peer} has taken over"
+            leave = Refused(what=what, expected=str(hello.incarnation), got="an older life")
+            answers.append(Answer(admission.replaced, leave))
+        return answers
+
+    def _on_block(
+        self, routing: bytes, peer: Peer, message: BlockMessage, arrays: Mapping[str, Array]
+    ) -> Answer:
+        incarnation, sequence = Incarnation(message.incarnation), message.sequence
+        if message.incarnation != peer.incarnation:
+            raise BadMessage("incarnation", "a block from another life")
+        verdict = self._ledger.judge(peer.name, incarnation, sequence)
+        if verdict is Verdict.NEW:
+            try:
+                self._store(StepBlock(**arrays))
+            except BadMessage as error:
+                self.counts.note_bad(error.reason)
+                return self._reject(routing, sequence, str(error)[:300])
+            self._ledger.record(peer.name, incarnation, sequence)
+        elif verdict is Verdict.DUPLICATE:
+            self.counts.duplicate_blocks += 1
+        else:
+            return self._reject(routing, sequence, verdict.value)
+        return Answer(routing, Ack(sequence=sequence, window=self._current_window()))
+
+    def _store(self, block: StepBlock) -> None:
+        validate_block(block, self._spec)
+        self.buffer.insert(block)
+        self.limiter.add_inserted(block.num_items)
+
+    def _reject(self, routing: bytes, sequence: int, reason: str) -> Answer:
+        self.counts.rejected_blocks += 1
+        window = self._current_window()
+        return Answer(routing, Reject(sequence=sequence, reason=reason, window=window))
+
+    def _on_sample_request(self, routing: bytes, request: SampleRequest) -> None:
+        if len(self._pending) >= MAX_PENDING_REQUESTS:
+            raise BadMessage("too_many_requests")
+        self._pending.append(_Pending(routing, request))
+
+    def _serve(self, pending: _Pending) -> Answer:
+        request = pending.request
+        out = self._slot(request) if request.shared_file else None
+        batch = self.buffer.sample(request.batch_size, request.beta, out=out)
+        self.limiter.add_sampled(request.batch_size * request.uses)
+        kind = BatchReply if out is not None else InlineBatchReply
+        reply = kind(
+            request_id=request.request_id,
+            server_incarnation=self._incarnation,
+            size=self.buffer.size,
+            mass=self.buffer.mass,
+            inserted_total=self.buffer.inserted_items_total,
+            sampled_total=self.buffer.sampled_items_total,
+            slot=request.slot,
+        )
+        arrays = {name: _to_numpy(getattr(batch, name)) for name in reply.arrays}
+        return Answer(pending.routing, reply, arrays)
+
+    def _slot(self, request: SampleRequest) -> Batch | None:
+        """The learner's slot; None, when it cannot be mapped, lets the batch go as raw frames."""
+        key = (request.shared_file, request.batch_size)
+        try:
+            if self._slots is None or self._slots[:2] != key:
+                slots = SharedSlots.attach(request.shared_file, request.batch_size, self._spec)
+                self._slots = (*key, slots)
+            return self._slots[2].batches[request.slot]
+        except (BadMessage, IndexError):
+            self.counts.note_bad("shared_file")
+            return None
+
+    def _on_priorities(self, message: PriorityUpdate, arrays: Mapping[str, Array]) -> None:
+        slots, generations, errors = (arrays[name] for name in PriorityUpdate.arrays)
+        if not slots.shape == generations.shape == errors.shape or slots.ndim != 1:
+            raise BadMessage("priority_shape")
+        if [array.dtype.str[1:] for array in (slots, generations, errors)] != ["i8", "i8", "f4"]:
+            raise BadMessage("priority_dtype")
+        if message.server_incarnation != self._incarnation:
+            self.buffer.stale_priorities_total += len(slots)
+            return
+        # Copies, because the arrays are read-only views of the received frames.
+        self.buffer.update_priorities(
+            torch.from_numpy(slots.copy()),
+            torch.from_numpy(generations.copy()),
+            torch.from_numpy(errors.copy()),
+        )
+
+
+def _to_numpy(tensor: torch.Tensor) -> Array:
+    array: Array = tensor.cpu().numpy()
+    return array

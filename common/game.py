@@ -1,4 +1,4 @@
-"""What every process must know about the game: buttons, action sets and stages.
+"""What every process must know about the game: buttons, action sets, stages, time to build.
 
 Pure data and lookups; nothing here needs an emulator.
 """
@@ -64,6 +64,9 @@ ACTION_SETS: Final = MappingProxyType(
 )
 """Each set begins with the one before it, so an action keeps its index in the larger sets."""
 
+MIN_CONSTRUCTION_S: Final = 180.0
+CONSTRUCTION_PER_ENVIRONMENT_S: Final = 60.0
+
 NUM_WORLDS: Final = 8
 STAGES_PER_WORLD: Final = 4
 STAGES: Final[tuple[str, ...]] = tuple(
@@ -101,3 +104,8 @@ def parse_stage(stage: str) -> tuple[int, int]:
         raise ConfigError(f"unknown stage {stage!r}; choose one of {STAGES[0]} to {STAGES[-1]}")
     world, _, number = stage.partition("-")
     return int(world), int(number)
+
+
+def construction_deadline_s(num_environments: int) -> float:
+    """Seconds until the last environment of a host must stand; it waits for all the others."""
+    return max(MIN_CONSTRUCTION_S, CONSTRUCTION_PER_ENVIRONMENT_S * num_environments)

@@ -7,7 +7,6 @@ diagnostics file with its duration; a line is written when its stage ends.
 from __future__ import annotations
 
 import faulthandler
-import json
 import os
 import sys
 import threading
@@ -16,23 +15,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from actor.env.factory import make_env, prepare_env
 from actor.env.host_lock import HostLock
 from actor.env.interface import EnvProtocol
 from common.config import EnvSettings
 from common.errors import ExitCode
-
-MIN_DEADLINE_S: Final = 180.0
-DEADLINE_PER_ENVIRONMENT_S: Final = 60.0
+from common.jsonl import JsonlWriter
 
 Overrun = Callable[[str], None]
-
-
-def default_deadline_s(num_environments: int) -> float:
-    """Enough for the last of all environments of the host, which waits for all the others."""
-    return max(MIN_DEADLINE_S, DEADLINE_PER_ENVIRONMENT_S * num_environments)
 
 
 def end_process(message: str) -> None:
@@ -49,6 +40,7 @@ class ConstructionPlan:
     role: str
     index: int
     deadline_s: float
+    """Usually `construction_deadline_s`, for waiting and building together."""
     lock_path: Path | None
     """None builds at once, beside whoever else is building."""
     diagnostics_path: Path | None = None
@@ -115,10 +107,9 @@ class StageLog:
             "duration_s": round(duration_s, 6),
             **details,
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # One write of one line in append mode: lines of other processes are never torn.
-        with path.open("a", encoding="utf-8", buffering=1) as stream:
-            stream.write(json.dumps(record) + "\n")
+        writer = JsonlWriter(path)
+        writer.write(record)
+        writer.close()
 
 
 def build_serially(

@@ -260,34 +260,6 @@ def test_a_closed_environment_says_so() -> None:
             call()
 
 
-def test_a_core_without_a_saved_state_refuses_to_load_one() -> None:
-    core = NesPyCore()
-
-    with pytest.raises(EnvironmentFailed, match="no state was saved"):
-        core.load_state()
-
-    core.close()
-    with pytest.raises(EnvironmentFailed, match="closed"):
-        core.step(0)
-
-
-def test_the_views_of_a_core_are_the_same_objects_for_ever() -> None:
-    core = NesPyCore()
-    ram, bgrx = core.ram, core.bgrx
-
-    core.step(0, 30)
-    core.save_state()
-    core.step(0, 30)
-    frames_later = bytes(ram)
-    core.load_state()
-
-    assert core.ram is ram
-    assert core.bgrx is bgrx
-    assert bytes(ram) != frames_later
-    assert bgrx.flags.c_contiguous
-    core.close()
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_every_stage_begins_in_its_world_with_mario_under_control() -> None:

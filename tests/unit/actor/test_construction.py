@@ -15,7 +15,6 @@ from actor.env.construction import (
     ConstructionPlan,
     Recipe,
     build_serially,
-    default_deadline_s,
     prewarm,
 )
 from actor.env.corridor import CorridorEnv
@@ -69,11 +68,6 @@ def _held_by_another_process(lock_path: Path) -> Iterator[subprocess.Popen[bytes
             yield process
         finally:
             process.kill()
-
-
-@pytest.mark.parametrize(("environments", "expected_s"), [(1, 180), (3, 180), (8, 480)])
-def test_default_deadline_grows_with_the_queue(environments: int, expected_s: float) -> None:
-    assert default_deadline_s(environments) == expected_s
 
 
 def test_every_stage_is_timed_and_recorded(tmp_path: Path) -> None:

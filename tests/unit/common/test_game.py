@@ -11,6 +11,7 @@ from common.game import (
     action_label,
     actions_of,
     button_byte,
+    construction_deadline_s,
     num_actions_of,
     parse_stage,
 )
@@ -60,3 +61,8 @@ def test_unknown_stage_is_a_configuration_error(stage: str) -> None:
 def test_unknown_action_set_names_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="right_only, simple, complex, extended"):
         actions_of("SIMPLE_MOVEMENT")
+
+
+@pytest.mark.parametrize(("environments", "expected_s"), [(1, 180), (3, 180), (8, 480)])
+def test_construction_deadline_grows_with_the_queue(environments: int, expected_s: float) -> None:
+    assert construction_deadline_s(environments) == expected_s

@@ -111,7 +111,7 @@ def read_manifest(path: Path) -> Manifest:
     content = _read_file(path / MANIFEST_NAME, MAX_MANIFEST_BYTES)
     try:
         manifest = _decode_manifest(path, content)
-    except (ValueError, KeyError, TypeError, RecursionError) as exc:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
         raise CheckpointCorrupt(f"{path}: manifest cannot be read: {exc!r}") from exc
     if NUMBERED_NAME.fullmatch(path.name) and int(path.name) != manifest.agent_steps:
         raise _corrupt(path, "agent steps", path.name, manifest.agent_steps)
@@ -200,9 +200,10 @@ def _open_file(path: Path) -> Iterator[BufferedReader]:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as exc:
         raise CheckpointCorrupt(f"{path}: cannot be opened: {exc.strerror}") from exc
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _corrupt(path, "type", "a regular file", "something else")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise _corrupt(path, "type", "a regular file", "something else")
         yield file
 
 

@@ -21,7 +21,7 @@ from common.jsonl import JsonlWriter
 from common.networks import build_network
 from common.nvml import GpuWatch
 from common.run_paths import RunPaths
-from common.shared_slots import PREFIX, remove_shared
+from common.shared_files import remove_shared, shared_prefix
 from learner.archive import Archive
 from learner.batch_source import BatchSource, SourceOptions
 from learner.checkpoint import remove_leftovers, restore_checkpoint, set_aside_newer
@@ -41,6 +41,7 @@ def build(
     *,
     resume: Path | None = None,
     clock: Callable[[], float] = time.monotonic,
+    watch_gpus: bool = True,
 ) -> LearnerLoop:
     """A learner that has published its first weights. `clock` paces its questions."""
     paths = RunPaths.of(settings.run)
@@ -77,7 +78,7 @@ def build(
         archive=_archive(settings, paths),
         heartbeat=HeartbeatWriter(identity, paths.process_heartbeat(identity.peer), interval_s),
         metrics=JsonlWriter(paths.metrics),
-        gpus=GpuWatch(interval_s),
+        gpus=GpuWatch(interval_s) if watch_gpus else None,
         progress=progress,
     )
     return LearnerLoop(parts, _plan(settings))
@@ -123,7 +124,7 @@ def _source_options(settings: Settings, identity: Identity) -> SourceOptions:
     chosen = settings.learner
     local = settings.endpoints.replay_endpoint.startswith("ipc://")
     shared = chosen.batch_transport == "shared" or (chosen.batch_transport == "auto" and local)
-    prefix = f"{PREFIX}{identity.run_id}-"
+    prefix = shared_prefix(RunPaths.of(settings.run))
     if shared:
         remove_shared(prefix)
     return SourceOptions(

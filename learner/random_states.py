@@ -41,7 +41,7 @@ def restore_random_states(states: JsonObject) -> None:
         torch.set_rng_state(_decode(parts["torch"]))
         for index, text in enumerate(parts["cuda"][: torch.cuda.device_count()]):
             torch.cuda.set_rng_state(_decode(text), index)
-    except (KeyError, TypeError, ValueError, OverflowError, RuntimeError) as exc:
+    except (LookupError, TypeError, ValueError, OverflowError, RuntimeError) as exc:
         raise CheckpointCorrupt(f"random states cannot be restored: {exc!r}") from exc
 
 

@@ -9,7 +9,7 @@ from common.networks import build_network
 from common.specs import DataSpec
 from learner.update import Learner, UpdateSettings
 
-TINY = DataSpec(height=16, width=16, stack=2, num_actions=3, n_step=2)
+TINY = DataSpec(height=8, width=8, stack=2, num_actions=3, n_step=2)
 
 
 def random_batch(

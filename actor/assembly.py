@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from actor.block_builder import BlockBuilder
-from actor.env.construction import ConstructionPlan, Recipe, build_serially, default_deadline_s
+from actor.env.construction import ConstructionPlan, Recipe, build_serially
 from actor.env.interface import EnvProtocol
 from actor.lane import Lane
 from actor.loop import ActorLoop, ActorParts
@@ -19,6 +19,7 @@ from actor.weight_feed import WeightFeed
 from common.channels import Network
 from common.config import Settings
 from common.exploration import ExplorationSettings, epsilon_at
+from common.game import construction_deadline_s
 from common.handshake import ServerLink, routing_id
 from common.heartbeat import HeartbeatWriter, Identity
 from common.ids import new_incarnation
@@ -87,7 +88,7 @@ def _build_env(settings: Settings, index: int) -> EnvProtocol:
     plan = ConstructionPlan(
         role="actor",
         index=index,
-        deadline_s=env.env_deadline_s or default_deadline_s(settings.actor.num_envs),
+        deadline_s=env.env_deadline_s or construction_deadline_s(settings.actor.num_envs),
         lock_path=construction_lock(),
         diagnostics_path=RunPaths.of(settings.run).diagnostics / "construction.jsonl",
         start_delay_s=env.env_start_delay_s,

@@ -11,7 +11,7 @@ from typing import TypeVar
 import tyro
 
 from common.config import Settings
-from common.errors import ConfigError, ExitCode
+from common.errors import MarioError
 from common.settings_files import load_settings
 
 Args = TypeVar("Args")
@@ -54,7 +54,7 @@ def parse_args(program: Program, argv: Sequence[str], default: Args) -> Args:
     )
 
 
-def refuse(program: Program, error: ConfigError) -> int:
+def refuse(program: Program, error: MarioError) -> int:
     """One line that says what was expected, what was given and what to do."""
     sys.stderr.write(f"{program.name}: {error}\n")
-    return int(ExitCode.CONFIGURATION)
+    return int(error.exit_code)

@@ -62,7 +62,9 @@ def guard_cpu(name: str, command: str) -> str | None:
 
     A run that was meant for a GPU and trains on a CPU wastes days before anybody notices.
     """
-    if check_device_name(name) != "auto":
+    if check_device_name(name) == "cpu":
+        return None
+    if name != "auto":
         resolve_device(name)
         return None
     if resolve_device("auto").type == "cuda":

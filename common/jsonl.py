@@ -65,3 +65,22 @@ def read_jsonl(path: Path) -> Iterator[dict[str, object]]:
                 continue
             if isinstance(record, dict):
                 yield record
+
+
+def last_record(path: Path, tail_bytes: int = 16_384) -> dict[str, object] | None:
+    """The last whole record, read from the tail: the file may be large and still growing."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - tail_bytes))
+            lines = file.read().splitlines()
+    except OSError:
+        return None
+    for line in reversed(lines):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            return record
+    return None

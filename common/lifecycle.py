@@ -25,6 +25,8 @@ class StopFlag:
         self._parent_pid = parent_pid
         self._signal: int | None = None
         self._requested = False
+        self.on_second_signal: Callable[[], None] = lambda: None
+        """Called before a second signal ends the process."""
 
     @classmethod
     def on_signals(cls) -> StopFlag:
@@ -40,6 +42,7 @@ class StopFlag:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         del frame
         if self._signal is not None:
+            self.on_second_signal()
             os._exit(self.exit_code)
         self._signal = number
 

@@ -10,24 +10,15 @@ from __future__ import annotations
 import math
 import mmap
 import os
-import re
-import tempfile
-from pathlib import Path
 
 import torch
 
 from common.batch import Batch, batch_layout
 from common.errors import BadMessage
+from common.shared_files import shared_path
 from common.specs import DataSpec
 
-PREFIX = "warpzone-"
-_NAME = re.compile(r"warpzone-[A-Za-z0-9._-]{1,100}")
 _ALIGNMENT = 64
-
-
-def shared_root() -> Path:
-    memory = Path("/dev/shm")  # noqa: S108 - the memory file system, files are private
-    return memory if memory.is_dir() else Path(tempfile.gettempdir())
 
 
 def slot_bytes(batch_size: int, spec: DataSpec) -> int:
@@ -52,7 +43,7 @@ class SharedSlots:
     @classmethod
     def create(cls, name: str, count: int, batch_size: int, spec: DataSpec) -> SharedSlots:
         """Make the file; only this user can open it."""
-        path = _path_of(name)
+        path = shared_path(name)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             os.posix_fallocate(file, 0, count * slot_bytes(batch_size, spec))
@@ -67,7 +58,7 @@ class SharedSlots:
     def attach(cls, name: str, batch_size: int, spec: DataSpec) -> SharedSlots:
         """Map a file that a peer named. The name comes off the wire, so it is not trusted."""
         try:
-            file = os.open(_path_of(name), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            file = os.open(shared_path(name), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
             raise BadMessage("shared_file", str(error.strerror)) from error
         try:
@@ -78,20 +69,6 @@ class SharedSlots:
             return cls(mmap.mmap(file, 0), status.st_size // size, batch_size, spec)
         finally:
             os.close(file)
-
-
-def remove_shared(name_prefix: str) -> int:
-    """Unlink the files of earlier lives; mappings that are in use stay valid. Returns how many."""
-    stale = [path for path in shared_root().glob(f"{name_prefix}*") if path.is_file()]
-    for path in stale:
-        path.unlink(missing_ok=True)
-    return len(stale)
-
-
-def _path_of(name: str) -> Path:
-    if _NAME.fullmatch(name) is None:
-        raise BadMessage("shared_file", "unexpected name")
-    return shared_root() / name
 
 
 def _map_batch(memory: mmap.mmap, offset: int, batch_size: int, spec: DataSpec) -> Batch:

@@ -1,0 +1,136 @@
+"""Train on this machine with one command: `python launch/local.py --actors 8`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from common.checkpoint_files import list_numbered
+from common.cli import refuse
+from common.config import Settings
+from common.devices import guard_cpu, limit_torch_threads
+from common.errors import ExitCode, MarioError
+from common.jsonl import last_record
+from common.lifecycle import StopFlag
+from common.logs import configure_logging
+from common.resume import ResumePoint
+from common.run_paths import RunPaths
+from common.shared_files import remove_shared, shared_prefix
+from launch.options import PROGRAM, LocalArgs, parse_local
+from launch.resume_choice import changed_settings, choose_resume
+from launch.run_dir import locked, make_run_dir, private_endpoints, set_aside, write_config
+from launch.session import Session, run_lockstep, run_processes
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
+    # The run folder holds checkpoints and logs: for this user only.
+    os.umask(0o077)
+    try:
+        args = parse_local(words)
+        console = Console()
+        settings = settle_device(args.settings, words, console)
+        paths = RunPaths.of(settings.run)
+        return int(run(args, settings, paths, console))
+    except MarioError as error:
+        return refuse(PROGRAM, error)
+
+
+def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) -> ExitCode:
+    if args.fresh or args.resume == "none":
+        announce_set_aside(paths, console)
+    make_run_dir(paths)
+    stop = StopFlag.on_signals()
+    with locked(paths), private_endpoints() as endpoints:
+        configure_logging(settings.run.run, "launcher", 0, paths.process_log("launcher-0"))
+        resume = choose_resume(args.resume, paths, Path(settings.run.runs_dir).resolve())
+        announce_start(settings, paths, resume, console)
+        settings = replace(settings, endpoints=endpoints)
+        write_config(paths, settings)
+        session = Session(
+            settings=settings,
+            paths=paths,
+            console=console,
+            stop=stop,
+            plain=args.plain,
+            resume=resume,
+        )
+        try:
+            if args.lockstep:
+                limit_torch_threads(1)
+                return run_lockstep(session)
+            return run_processes(session)
+        finally:
+            remove_shared(shared_prefix(paths))
+            announce_end(paths, console)
+
+
+def settle_device(settings: Settings, words: Sequence[str], console: Console) -> Settings:
+    """Refuse to fall back to the CPU silently; a run's config names the device it really used."""
+    command = shlex.join([sys.executable, sys.argv[0], *words, "--device", "cpu"])
+    warning = guard_cpu(settings.run.device, command)
+    if warning is not None:
+        console.print(f"WARNING: {warning}", style="bold yellow", markup=False)
+        return replace(settings, run=replace(settings.run, device="cpu"))
+    if settings.run.device == "auto":
+        return replace(settings, run=replace(settings.run, device="cuda"))
+    return settings
+
+
+def announce_set_aside(paths: RunPaths, console: Console) -> None:
+    moved = set_aside(paths)
+    if moved is not None:
+        console.print(f"the earlier run is kept in {moved}", markup=False, highlight=False)
+
+
+def announce_start(
+    settings: Settings, paths: RunPaths, resume: ResumePoint | None, console: Console
+) -> None:
+    actor = settings.actor
+    console.print(
+        f"run {settings.run.run}: {actor.actors} actors x {actor.envs_per_actor} environments, "
+        f"stage {settings.env.stage}, device {settings.run.device}, results in {paths.root}",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    if resume is not None:
+        console.print(
+            f"going on from {resume.path} at {resume.agent_steps:,} agent steps "
+            "(--fresh begins anew)",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+        for name, (old, new) in changed_settings(paths, settings).items():
+            console.print(f"  changed: {name} {old} -> {new}", markup=False, highlight=False)
+    cores = os.cpu_count() or 1
+    if actor.actors > 4 * cores:
+        console.print(
+            f"WARNING: {actor.actors} actors share {cores} cores; fewer may be faster",
+            style="yellow",
+        )
+
+
+def announce_end(paths: RunPaths, console: Console) -> None:
+    """Where the results are, and how to go on."""
+    metrics = last_record(paths.metrics) or {}
+    checkpoints = list_numbered(paths.checkpoints)
+    console.print(
+        f"agent steps {metrics.get('global_step', 0)}, updates {metrics.get('updates', 0)}, "
+        f"best x {metrics.get('env_max_x_pos', 0)}, clears {metrics.get('clears_total', 0)}",
+        highlight=False,
+    )
+    latest = checkpoints[0] if checkpoints else "none"
+    for line in (f"results: {paths.root}", f"checkpoint: {latest}"):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

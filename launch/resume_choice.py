@@ -1,0 +1,51 @@
+"""Whether a start goes on with a run, from where, and with which of its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from common.config import Settings
+from common.errors import CheckpointMissing, ConfigError
+from common.resume import ResumePoint, find_resume
+from common.run_paths import RunPaths
+from common.settings_files import load_settings, setting_differences
+
+# A network with other shapes cannot take the stored weights.
+FIXED = frozenset({"network", "num_quantiles", "size", "stack", "actions", "game"})
+# These describe a start, not the run.
+IGNORED = frozenset(
+    {"replay_endpoint", "weights_endpoint", "telemetry_endpoint", "max_agent_steps", "max_minutes"}
+)
+
+
+def choose_resume(resume: str, paths: RunPaths, runs_root: Path) -> ResumePoint | None:
+    """`auto` looks at this run only; `latest` must find something, here or in another run."""
+    if resume == "none":
+        return None
+    if resume == "auto":
+        return find_resume(paths.root)
+    if resume != "latest":
+        return find_resume(paths.root, explicit=Path(resume))
+    point = find_resume(paths.root, runs_root=runs_root)
+    if point is None:
+        raise CheckpointMissing(
+            f"--resume: no checkpoint below {runs_root}; start without --resume"
+        )
+    return point
+
+
+def changed_settings(paths: RunPaths, settings: Settings) -> Mapping[str, tuple[object, object]]:
+    """What differs from the stored run; refuses what would change the shape of the network."""
+    if not paths.config.exists():
+        return {}
+    differences = setting_differences(load_settings(paths.config), settings)
+    changed = {name: pair for name, pair in differences.items() if name not in IGNORED}
+    fixed = sorted(FIXED & changed.keys())
+    if fixed:
+        old, new = changed[fixed[0]]
+        raise ConfigError(
+            f"--{fixed[0].replace('_', '-')} was {old} in this run and cannot become {new}: "
+            "its weights would not fit; use --fresh or another --run"
+        )
+    return changed

@@ -1,0 +1,120 @@
+"""The folder of a run: made, locked, described; old runs are moved aside, never deleted."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from common.atomic_files import write_atomic
+from common.config import EndpointSettings, Settings
+from common.errors import ConfigError
+from common.run_paths import RunPaths
+from common.settings_files import settings_to_dict
+
+VERSIONED = ("warpzone", "torch", "numpy", "pyzmq", "gymnasium", "nes-py", "gym-super-mario-bros")
+
+
+def make_run_dir(paths: RunPaths) -> None:
+    """Create the folder, for this user only."""
+    try:
+        paths.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        probe = paths.root / ".writable"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write to the run folder {paths.root}: {error.strerror}; "
+            "choose another --runs-dir"
+        ) from error
+
+
+@contextmanager
+def locked(paths: RunPaths) -> Iterator[None]:
+    """Hold the run; a second launcher is refused at once and told who holds it."""
+    with paths.lock.open("a+", encoding="ascii") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise ConfigError(
+                f"run {paths.root.name!r} is in use by process {holder}; "
+                "stop it or choose another --run"
+            ) from None
+        file.seek(0)
+        file.truncate()
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def set_aside(paths: RunPaths) -> Path | None:
+    """Move an existing run out of the way for `--fresh`; returns where it went."""
+    if not paths.root.exists():
+        return None
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    target = paths.root.with_name(f"{paths.root.name}.before-{stamp}")
+    paths.root.rename(target)
+    return target
+
+
+@contextmanager
+def private_endpoints() -> Iterator[EndpointSettings]:
+    """Local endpoints in a folder that only this user can enter; removed at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="warpzone-"))
+    try:
+        yield EndpointSettings(
+            replay_endpoint=f"ipc://{folder}/replay",
+            weights_endpoint=f"ipc://{folder}/weights",
+            telemetry_endpoint=f"ipc://{folder}/telemetry",
+        )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_config(paths: RunPaths, settings: Settings) -> None:
+    """The resolved settings and what they met: versions, commit, machine."""
+    content = {
+        "settings": settings_to_dict(settings),
+        "versions": {name: _version(name) for name in VERSIONED}
+        | {"python": platform.python_version()},
+        "git_commit": _git_commit(),
+        "platform": platform.platform(),
+        "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
+    write_atomic(paths.config, json.dumps(content, indent=2).encode() + b"\n")
+
+
+def without_budgets(settings: Settings) -> Settings:
+    """Budgets belong to one start: a run that goes on has the ones of its new command line."""
+    return replace(settings, run=replace(settings.run, max_agent_steps=0, max_minutes=0.0))
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    """The commit of the code that runs, if it runs from a checkout."""
+    git = shutil.which("git")
+    if git is None:
+        return None
+    root = Path(__file__).resolve().parent.parent
+    result = subprocess.run(
+        [git, "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return result.stdout.strip() or None

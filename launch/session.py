@@ -1,0 +1,142 @@
+"""One start of a local run, from the first process to the last line of the summary."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from common.config import Settings
+from common.errors import ExitCode
+from common.jsonl import last_record
+from common.lifecycle import StopFlag
+from common.resume import ResumePoint
+from common.run_paths import RunPaths
+from launch.live_view import ProcessRow, Snapshot, open_view
+from launch.lockstep import Lockstep
+from launch.plan import plan_processes
+from launch.supervisor import Supervisor
+
+POLL_S = 0.1
+SHOW_INTERVAL_S = 0.5
+SECONDS_PER_MINUTE = 60.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Session:
+    """What the parts of a start share."""
+
+    settings: Settings
+    paths: RunPaths
+    console: Console
+    stop: StopFlag
+    plain: bool
+    resume: ResumePoint | None
+    started_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self.started_s
+
+    @property
+    def resume_word(self) -> str:
+        return "none" if self.resume is None else str(self.resume.path)
+
+    def out_of_time(self) -> bool:
+        limit = self.settings.run.max_minutes
+        return 0 < limit * SECONDS_PER_MINUTE <= self.elapsed_s
+
+    def snapshot(self, processes: list[ProcessRow]) -> Snapshot:
+        metrics = last_record(self.paths.metrics) or {}
+        return Snapshot(
+            run=self.settings.run.run,
+            stage=self.settings.env.stage,
+            elapsed_s=self.elapsed_s,
+            budget=self._budget(metrics.get("global_step")),
+            metrics=metrics,
+            processes=processes,
+        )
+
+    def _budget(self, steps: object) -> float | None:
+        run, shares = self.settings.run, []
+        if run.max_minutes:
+            shares.append(self.elapsed_s / (run.max_minutes * SECONDS_PER_MINUTE))
+        if run.max_agent_steps and isinstance(steps, int):
+            shares.append(steps / run.max_agent_steps)
+        return max(shares, default=None)
+
+
+def run_processes(session: Session) -> ExitCode:
+    """Start everything, watch it, stop it in order; how it ended."""
+    specs = plan_processes(session.settings, session.paths, resume=session.resume_word)
+    supervisor = Supervisor(specs, min_actors=session.settings.actor.min_actors)
+    session.stop.on_second_signal = supervisor.kill
+    view = open_view(session.console, plain=session.plain)
+    try:
+        supervisor.start()
+        _watch(session, supervisor, lambda rows: view.show(session.snapshot(rows)))
+    finally:
+        view.close()
+        session.console.print("stopping: actors, replay server, learner", highlight=False)
+        supervisor.stop()
+    _explain(session.console, supervisor)
+    if supervisor.outcome is not None:
+        return supervisor.outcome
+    return ExitCode.DONE if session.out_of_time() else session.stop.exit_code
+
+
+def _watch(
+    session: Session, supervisor: Supervisor, show: Callable[[list[ProcessRow]], None]
+) -> None:
+    shown_s = -SHOW_INTERVAL_S
+    while not (session.stop.is_set() or session.out_of_time() or supervisor.outcome is not None):
+        supervisor.tick()
+        if session.elapsed_s - shown_s >= SHOW_INTERVAL_S:
+            shown_s = session.elapsed_s
+            show(_rows(supervisor))
+        time.sleep(POLL_S)
+
+
+def _rows(supervisor: Supervisor) -> list[ProcessRow]:
+    return [
+        ProcessRow(
+            name=child.spec.name,
+            state=child.state,
+            restarts=child.restarts,
+            beat=child.heartbeat(),
+        )
+        for child in supervisor.children
+    ]
+
+
+def _explain(console: Console, supervisor: Supervisor) -> None:
+    if supervisor.outcome in (None, ExitCode.DONE):
+        return
+    console.print(f"the run ended: {supervisor.reason}", style="red", markup=False)
+    if supervisor.blame is not None:
+        console.print(f"last lines of {supervisor.blame.spec.log_file}:", markup=False)
+        for line in supervisor.blame.last_lines():
+            console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+
+
+def run_lockstep(session: Session) -> ExitCode:
+    """The same in this process."""
+    resume = Path(session.resume.path) if session.resume is not None else None
+    view = open_view(session.console, plain=session.plain)
+    shown_s = -SHOW_INTERVAL_S
+
+    def show() -> None:
+        nonlocal shown_s
+        if session.elapsed_s - shown_s >= SHOW_INTERVAL_S:
+            shown_s = session.elapsed_s
+            view.show(session.snapshot([]))
+
+    try:
+        system = Lockstep(session.settings, resume=resume)
+        system.run(lambda: session.stop.is_set() or session.out_of_time(), show)
+    finally:
+        view.close()
+    return session.stop.exit_code

@@ -1,0 +1,111 @@
+"""Starts the processes in order, restarts what crashes, stops everything in order."""
+
+from __future__ import annotations
+
+import logging
+import random
+import signal
+import time
+from collections.abc import Callable, Sequence
+
+from common.errors import ExitCode
+from launch.child import Child
+from launch.plan import ProcessSpec
+from launch.restart import RestartPolicy, may_restart, restart_delay_s
+
+log = logging.getLogger(__name__)
+
+# Actors first, so that nothing new comes; the learner last, because its checkpoint is the result.
+STOP_DEADLINES_S = {"actor": 3.0, "replay_server": 3.0, "learner": 10.0}
+STOP_ORDER = ("actor", "replay_server", "learner")
+
+
+class Supervisor:
+    """Call `tick` several times a second until `outcome` says how the run ended."""
+
+    def __init__(
+        self,
+        specs: Sequence[ProcessSpec],
+        *,
+        min_actors: int,
+        policy: RestartPolicy | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.children = [Child(spec) for spec in specs]
+        self.outcome: ExitCode | None = None
+        self.reason = ""
+        self.blame: Child | None = None
+        self._min_actors = min_actors
+        self._policy = policy or RestartPolicy()
+        self._clock = clock
+
+    def start(self) -> None:
+        for child in self.children:
+            child.start()
+
+    def tick(self) -> None:
+        now = self._clock()
+        for child in self.children:
+            code = child.poll()
+            if code is not None:
+                self._on_exit(child, code)
+            elif child.state == "waiting" and now >= child.start_at_s:
+                child.restarts += 1
+                child.start()
+
+    def stop(self) -> None:
+        """Ask each group to end, wait for it, then insist; nobody is left behind."""
+        for role in STOP_ORDER:
+            group = [child for child in self.children if child.spec.role == role]
+            for child in group:
+                child.signal(signal.SIGTERM)
+            self._await(group, STOP_DEADLINES_S[role])
+
+    def kill(self) -> None:
+        """At once, without a checkpoint."""
+        for child in self.children:
+            child.signal(signal.SIGKILL)
+        for child in self.children:
+            child.wait(5.0)
+
+    def _await(self, group: Sequence[Child], timeout_s: float) -> None:
+        end_s = self._clock() + timeout_s
+        for child in group:
+            if not child.wait(end_s - self._clock()):
+                log.warning("did not stop in time, killed", extra={"child": child.spec.name})
+                child.signal(signal.SIGKILL)
+                child.wait(5.0)
+            child.state = "ended"
+
+    def _on_exit(self, child: Child, code: int) -> None:
+        if child.spec.role == "learner" and code == ExitCode.DONE:
+            self._end(ExitCode.DONE, "the budget of agent steps is used up", None)
+            return
+        child.fruitless_restarts = 0 if child.has_achieved() else child.fruitless_restarts + 1
+        extra = {"child": child.spec.name, "exit_code": code, "restarts": child.restarts}
+        if may_restart(code, child.fruitless_restarts, self._policy):
+            delay_s = restart_delay_s(child.fruitless_restarts, random.random(), self._policy)  # noqa: S311 - jitter
+            log.warning("process ended, restarting", extra={**extra, "delay_s": round(delay_s, 2)})
+            child.start_at_s = self._clock() + delay_s
+            child.state = "waiting"
+            return
+        log.error("process ended for good", extra=extra)
+        child.state = "off"
+        self._judge(child, code)
+
+    def _judge(self, child: Child, code: int) -> None:
+        """Decide whether the run can go on without this slot."""
+        if code == ExitCode.CONFIGURATION:
+            self._end(ExitCode.CONFIGURATION, f"{child.spec.name} refused its settings", child)
+        elif child.spec.role != "actor":
+            self._end(ExitCode.TEMPORARY, f"{child.spec.name} keeps failing", child)
+        else:
+            actors = [other for other in self.children if other.spec.role == "actor"]
+            usable = sum(other.state != "off" for other in actors)
+            if usable < max(self._min_actors, 1):
+                reason = f"only {usable} of {len(actors)} actors can be kept alive"
+                self._end(ExitCode.TEMPORARY, reason, child)
+
+    def _end(self, outcome: ExitCode, reason: str, blame: Child | None) -> None:
+        if self.outcome is None:
+            self.outcome, self.reason, self.blame = outcome, reason, blame

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -34,6 +34,7 @@ DTYPES = {"u1": np.uint8, "u2": np.uint16, "i8": np.int64, "f4": np.float32}
 """Little-endian types that may cross the wire; anything else is refused."""
 DTYPE_CODES = {np.dtype(kind): code for code, kind in DTYPES.items()}
 MAX_DIMENSIONS = 4
+_HEADER_KEYS = frozenset({"v", "t", "f", "a"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,11 +65,12 @@ def decode(frames: Sequence[Buffer]) -> Received:
     """The message in these frames, or `BadMessage`."""
     if not 1 <= len(frames) <= MAX_ARRAYS + 1:
         raise BadMessage("frame_count", f"got {len(frames)} frames")
-    header = _unpack_header(frames[0])
-    if header["v"] != PROTOCOL_VERSION:
-        raise BadMessage(
-            "protocol", f"we speak version {PROTOCOL_VERSION}, the peer {str(header['v'])[:20]}"
-        )
+    header = unpack_header(frames[0], _HEADER_KEYS)
+    version = header["v"]
+    if type(version) is not int:
+        raise BadMessage("header_fields", "the version is not a number")
+    if version != PROTOCOL_VERSION:
+        raise BadMessage("protocol", f"we speak version {PROTOCOL_VERSION}, the peer {version}")
     tag = header["t"]
     kind = MESSAGES.get(tag) if isinstance(tag, str) else None
     if kind is None:
@@ -85,7 +87,8 @@ def _unique_pairs(pairs: list[tuple[object, object]]) -> dict[object, object]:
     return result
 
 
-def _unpack_header(frame: Buffer) -> dict[str, Any]:
+def unpack_header(frame: Buffer, keys: Set[str]) -> dict[str, Any]:
+    """A msgpack map with exactly these keys; at most a few megabytes, whatever it announces."""
     if len(frame) > MAX_HEADER_BYTES:
         raise BadMessage("header_size", f"{len(frame)} bytes")
     try:
@@ -100,7 +103,7 @@ def _unpack_header(frame: Buffer) -> dict[str, Any]:
         )
     except (ValueError, TypeError, RecursionError, OverflowError, msgpack.UnpackException) as error:
         raise BadMessage("msgpack", type(error).__name__) from error
-    if not isinstance(header, dict) or header.keys() != {"v", "t", "f", "a"}:
+    if not isinstance(header, dict) or header.keys() != keys:
         raise BadMessage("header_fields")
     return header
 
@@ -137,5 +140,6 @@ def _is_shape(shape: object) -> bool:
     return (
         isinstance(shape, list)
         and 1 <= len(shape) <= MAX_DIMENSIONS
-        and all(type(side) is int and 0 <= side <= MAX_FRAME_BYTES for side in shape)
+        # Nothing is sent as an empty array, and NumPy refuses some shapes with a zero in them.
+        and all(type(side) is int and 1 <= side <= MAX_FRAME_BYTES for side in shape)
     )

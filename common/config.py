@@ -5,13 +5,15 @@ Field names are unique over the sections because each is a flag in kebab-case.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+from common.endpoints import check_connect
 from common.errors import ConfigError
 from common.game import ACTION_SETS, STAGES
 from common.ids import check_run_name
-from common.specs import DataSpec
+from common.specs import MAX_FRAME_SIDE, MAX_N_STEP, MAX_STACK, DataSpec
 
 
 def _require(condition: bool, name: str, expected: str, got: object) -> None:
@@ -23,7 +25,7 @@ def _require(condition: bool, name: str, expected: str, got: object) -> None:
 def _require_positive(section: object, *names: str) -> None:
     for name in names:
         value = getattr(section, name)
-        _require(value > 0, name, "greater than 0", value)
+        _require(0 < value < math.inf, name, "greater than 0 and finite", value)
 
 
 def _require_between(section: object, low: float, high: float, *names: str) -> None:
@@ -35,7 +37,7 @@ def _require_between(section: object, low: float, high: float, *names: str) -> N
 def _require_at_least_zero(section: object, *names: str) -> None:
     for name in names:
         value = getattr(section, name)
-        _require(value >= 0, name, "at least 0", value)
+        _require(0 <= value < math.inf, name, "at least 0 and finite", value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +102,11 @@ class EnvSettings:
         _require(self.stage in STAGES, "stage", "1-1 to 8-4", self.stage)
         names = ", ".join(ACTION_SETS)
         _require(self.actions in ACTION_SETS, "actions", f"one of {names}", self.actions)
-        _require_positive(self, "frame_skip", "size", "stack", "max_episode_frames")
+        _require_positive(self, "frame_skip", "max_episode_frames", "reward_scale")
         _require_at_least_zero(self, "noop_max", "env_deadline_s", "env_start_delay_s")
-        _require_between(self, 8, 256, "size")
+        _require_between(self, 8, MAX_FRAME_SIDE, "size")
+        _require_between(self, 1, MAX_STACK, "stack")
+        _require_between(self, -1_000, 1_000, "flag_bonus")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +171,8 @@ class ReplaySettings:
     def __post_init__(self) -> None:
         _require_at_least_zero(self, "capacity", "balance_slack_agent_steps")
         _require_positive(self, "samples_per_insert", "per_beta_anneal_agent_steps")
-        _require_positive(self, "learning_starts", "per_sample_interval", "n_step")
+        _require_positive(self, "learning_starts", "per_sample_interval")
+        _require_between(self, 1, MAX_N_STEP, "n_step")
         _require_between(self, 0, 1, "per_alpha", "per_beta")
         _require(0 < self.gamma < 1, "gamma", "between 0 and 1, both excluded", self.gamma)
 
@@ -235,9 +240,11 @@ class EndpointSettings:
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            value = getattr(self, name)
-            good = value.startswith(("ipc://", "tcp://"))
-            _require(good, name, "ipc:///path or tcp://host:port", repr(value))
+            flag = "--" + name.replace("_", "-")
+            try:
+                check_connect(getattr(self, name))
+            except ConfigError as error:
+                raise ConfigError(f"{flag}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +263,9 @@ class Settings:
         starts = self.replay.learning_starts
         fits = capacity == 0 or capacity >= starts
         _require(fits, "capacity", f"at least --learning-starts ({starts})", capacity)
+        batch_size = self.learner.batch_size
+        fits = capacity == 0 or capacity >= batch_size
+        _require(fits, "batch_size", f"at most --capacity ({capacity})", batch_size)
 
     @property
     def spec(self) -> DataSpec:

@@ -22,9 +22,9 @@ class TcpAddress:
 
 
 def parse_tcp(endpoint: str) -> TcpAddress:
-    match = re.fullmatch(r"tcp://(\[[0-9A-Fa-f:.%]+\]|[^:\[\]/\s]+):(\d{1,6})", endpoint)
+    match = re.fullmatch(r"tcp://(\[[0-9A-Fa-f:.%]+\]|[^:\[\]/\s]+):([0-9]{1,6})", endpoint)
     if match is None:
-        raise ConfigError(f"endpoint {endpoint!r} is not tcp://host:port")
+        raise ConfigError(f"endpoint {endpoint!r} is not tcp://host:port or ipc:///path")
     port = int(match[2])
     if not 1 <= port <= MAX_PORT:
         raise ConfigError(f"endpoint {endpoint!r}: the port must be 1 to {MAX_PORT}, got {port}")

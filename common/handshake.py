@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Mapping
 
 from common.channels import Dealer, Frames
-from common.codec import Array, decode, encode
+from common.codec import Array, Received, decode, encode
 from common.errors import BadMessage, ProtocolMismatch
 from common.heartbeat import Identity
+from common.logs import RareLog
 from common.messages import (
     PROTOCOL_VERSION,
     Hello,
@@ -64,6 +65,7 @@ class ServerLink:
         self._clock = clock
         self._hello_s = -HELLO_INTERVAL_S
         self._complained_s = clock()
+        self._rare = RareLog()
 
     def maintain(self, *, waiting: bool) -> None:
         """Say HELLO until welcomed; while waiting, ask once a second whether to wait on."""
@@ -88,22 +90,28 @@ class ServerLink:
     def receive(self, timeout_ms: int) -> Message | None:
         """The next message, after this link has drawn its own conclusions from it."""
         frames = self._dealer.receive(timeout_ms)
-        if frames is None:
-            return None
+        while frames is not None:
+            received = self._decoded(frames)
+            if received is not None:
+                self.arrays = received.arrays
+                self._note(received.message)
+                return received.message
+            frames = self._dealer.receive(0)
+        return None
+
+    def close(self) -> None:
+        self._dealer.close()
+
+    def _decoded(self, frames: Frames) -> Received | None:
         try:
-            received = decode(frames)
+            return decode(frames)
         except BadMessage as error:
             if error.reason == "protocol":
                 raise ProtocolMismatch(f"the replay server at {self.endpoint}: {error}") from error
             self.bad_messages += 1
-            log.warning("bad message from the replay server", extra={"reason": str(error)})
-            return self.receive(0)
-        self.arrays = received.arrays
-        self._note(received.message)
-        return received.message
-
-    def close(self) -> None:
-        self._dealer.close()
+            if self._rare.allows("bad message", self._clock()):
+                log.warning("bad message from the replay server", extra={"reason": str(error)})
+            return None
 
     def _note(self, message: Message) -> None:
         if isinstance(message, Refused):

@@ -5,6 +5,7 @@ It is beaten from the working loop, not from a thread, so a process that hangs f
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -36,8 +37,14 @@ class Identity:
         return peer_id(self.role, self.index)
 
 
+def _finite(value: Scalar) -> Scalar:
+    # Neither JSON nor the wire knows NaN; a heartbeat is not what should end a process.
+    is_odd = isinstance(value, float) and not math.isfinite(value)
+    return None if is_odd else value
+
+
 class HeartbeatWriter:
-    """Call `beat` as often as you like; it speaks once per interval."""
+    """Call `beat` when it is `due`, and at turns that should be seen at once."""
 
     def __init__(
         self,
@@ -76,7 +83,7 @@ class HeartbeatWriter:
             "progress": progress,
             "progress_per_s": round((progress - self._last_progress) / elapsed_s, 3),
             **self._vital_signs(),
-            **(values or {}),
+            **{name: _finite(value) for name, value in (values or {}).items()},
         }
         self._last_s, self._last_progress = now, progress
         self._emit(record)

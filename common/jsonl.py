@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -20,13 +21,15 @@ class JsonlWriter:
         self._path = path
         self._rotate_bytes = rotate_bytes
         self._failed = False
+        self._torn = False
+        """The disk took only the beginning of the last line."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self._open()
 
     def write(self, record: Mapping[str, object]) -> None:
         line = json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
         try:
-            os.write(self._file, line.encode())
+            self._append(line.encode())
             if os.fstat(self._file).st_size > self._rotate_bytes:
                 self._rotate()
         except OSError as error:
@@ -35,6 +38,13 @@ class JsonlWriter:
             self._failed = True
         else:
             self._failed = False
+
+    def _append(self, line: bytes) -> None:
+        data = b"\n" + line if self._torn else line
+        written = os.write(self._file, data)
+        self._torn = written < len(data)
+        if self._torn:
+            raise OSError(errno.ENOSPC, "only a part of the line was written")
 
     def close(self) -> None:
         os.close(self._file)
@@ -48,9 +58,10 @@ class JsonlWriter:
         return file
 
     def _rotate(self) -> None:
-        os.close(self._file)
         self._path.replace(self._path.with_name(self._path.name + ".1"))
-        self._file = self._open()
+        # Opened before the old one is closed: when it fails, the old number is still ours.
+        old, self._file = self._file, self._open()
+        os.close(old)
 
 
 def read_jsonl(path: Path) -> Iterator[dict[str, object]]:
@@ -61,7 +72,7 @@ def read_jsonl(path: Path) -> Iterator[dict[str, object]]:
         for line in file:
             try:
                 record = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(record, dict):
                 yield record
@@ -79,7 +90,7 @@ def last_record(path: Path, tail_bytes: int = 16_384) -> dict[str, object] | Non
     for line in reversed(lines):
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(record, dict):
             return record

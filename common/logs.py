@@ -24,8 +24,13 @@ class EventFormatter(logging.Formatter):
         if not extra:
             return text
         first, newline, rest = text.partition("\n")
-        values = " ".join(f"{key}={value}" for key, value in extra.items())
+        values = " ".join(f"{key}={_one_line(value)}" for key, value in extra.items())
         return f"{first} {values}{newline}{rest}"
+
+
+def _one_line(value: object) -> str:
+    # A value may be a peer's text, which must not look like a record of its own.
+    return str(value).replace("\r", "\\r").replace("\n", "\\n")
 
 
 def configure_logging(run: str, role: str, index: int, log_file: Path | None = None) -> None:
@@ -41,7 +46,7 @@ def configure_logging(run: str, role: str, index: int, log_file: Path | None = N
 
 
 class RareLog:
-    """Lets one message per key and interval through; counts what it held back."""
+    """Lets one message per key and interval through."""
 
     def __init__(self, interval_s: float = 60.0) -> None:
         self._interval_s = interval_s

@@ -53,11 +53,16 @@ def read_gpus() -> list[Reading]:
 
 def _read_gpu(nvml: Any, index: int) -> Reading:
     reading: Reading = {"index": index, "error": None}
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    try:
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    except nvml.NVMLError as error:
+        # A board that fell off the bus must not hide the others.
+        return {**reading, "error": f"handle: {error}"}
     for name, read in _fields(nvml, handle).items():
         try:
             reading[name] = read()
-        except nvml.NVMLError as error:
+        except (nvml.NVMLError, AttributeError) as error:
+            # AttributeError: later versions of the module may drop what is deprecated today.
             reading[name] = None
             reading["error"] = f"{name}: {error}"
     return reading

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.config import RunSettings
+from common.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,11 @@ class RunPaths:
 
     @classmethod
     def of(cls, run: RunSettings) -> RunPaths:
-        return cls(Path(run.runs_dir).expanduser().resolve() / run.run)
+        try:
+            folder = Path(run.runs_dir).expanduser().resolve()
+        except RuntimeError as error:
+            raise ConfigError(f"--runs-dir {run.runs_dir!r}: {error}") from error
+        return cls(folder / run.run)
 
     @property
     def config(self) -> Path:

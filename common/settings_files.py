@@ -41,7 +41,7 @@ def load_settings(path: Path, base: Settings | None = None) -> Settings:
         raise ConfigError(f"no configuration file at {path}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid {path.suffix.lstrip('.')}: {error}") from error
     if isinstance(values, dict) and path.suffix == ".json":
         values = values.get("settings", values)
@@ -74,10 +74,13 @@ def _checked(kind: type, changes: Mapping[str, object], where: str) -> dict[str,
         if not _fits(value, hints[name]):
             expected = getattr(hints[name], "__name__", str(hints[name]))
             raise ConfigError(f"{where}.{name}: expected {expected}, got {value!r}")
-    return {
-        name: float(value) if hints[name] is float and isinstance(value, int) else value
-        for name, value in changes.items()
-    }
+    try:
+        return {
+            name: float(value) if hints[name] is float and isinstance(value, int) else value
+            for name, value in changes.items()
+        }
+    except OverflowError as error:
+        raise ConfigError(f"{where}: {error}") from error
 
 
 def _fits(value: object, hint: Any) -> bool:

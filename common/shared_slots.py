@@ -19,6 +19,8 @@ from common.shared_files import shared_path
 from common.specs import DataSpec
 
 _ALIGNMENT = 64
+MAX_SLOTS = 65
+"""As many as a request can name (`SampleRequest.slot`)."""
 
 
 def slot_bytes(batch_size: int, spec: DataSpec) -> int:
@@ -66,7 +68,8 @@ class SharedSlots:
             size = slot_bytes(batch_size, spec)
             if status.st_uid != os.getuid() or status.st_size < size:
                 raise BadMessage("shared_file", "not ours, or too small")
-            return cls(mmap.mmap(file, 0), status.st_size // size, batch_size, spec)
+            count = min(status.st_size // size, MAX_SLOTS)
+            return cls(mmap.mmap(file, 0), count, batch_size, spec)
         finally:
             os.close(file)
 

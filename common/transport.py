@@ -119,10 +119,8 @@ class ZmqSubscriber:
         self._socket = socket
 
     def newest(self, timeout_ms: int) -> Buffer | None:
-        newest = _receive(self._socket, timeout_ms)
-        while (later := _receive(self._socket, 0)) is not None:
-            newest = later
-        return None if newest is None else newest[0]
+        frames = _receive(self._socket, timeout_ms)
+        return None if frames is None else frames[0]
 
     def close(self) -> None:
         self._socket.close(linger=0)
@@ -185,7 +183,8 @@ class ZmqNetwork:
 
     def subscriber(self, endpoint: str) -> ZmqSubscriber:
         def prepare(socket: zmq.Socket[bytes]) -> None:
-            socket.setsockopt(zmq.RCVHWM, 2)
+            # A full queue would drop what is newest, and a slow actor play with old weights.
+            socket.setsockopt(zmq.CONFLATE, 1)
             socket.setsockopt(zmq.SUBSCRIBE, b"")
 
         return ZmqSubscriber(self._connect(zmq.SUB, endpoint, prepare))
@@ -249,5 +248,9 @@ class ZmqNetwork:
         check_connect(endpoint)
         socket = self._socket(kind)
         prepare(socket)
-        socket.connect(endpoint)
+        try:
+            socket.connect(endpoint)
+        except zmq.ZMQError as error:
+            socket.close(linger=0)
+            raise ConfigError(f"cannot connect to {endpoint}: {error.strerror}") from error
         return socket

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
@@ -17,13 +17,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from common.codec import Buffer
+from common.codec import Buffer, unpack_header
 from common.errors import BadMessage
 from common.field_checks import check_fields
 from common.messages import MAX_HEADER_BYTES, PROTOCOL_VERSION, Count, Range, RunName, Text
 from common.specs import DataSpec
 
 _LENGTH = struct.Struct("<I")
+_HEADER_KEYS = frozenset({"f", "t", "h"})
+_FLOAT_BYTES = 4
+TensorRow = tuple[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,36 +78,50 @@ def decode_weights(
     header, rows, digest, body = _split(frame)
     if [name for name, _ in rows] != list(expected):
         raise BadMessage("weight_names")
+    for name, shape in rows:
+        if shape != expected[name]:
+            raise BadMessage("weight_shape", f"{name}: expected {expected[name]}, got {shape}")
+    size = _FLOAT_BYTES * sum(math.prod(shape) for _, shape in rows)
+    if size != len(body):
+        raise BadMessage("weight_size", f"expected {size} bytes, got {len(body)}")
     if hashlib.sha256(body).hexdigest() != digest:
         raise BadMessage("weight_hash")
+    return header, _tensors(rows, body)
+
+
+def _tensors(rows: Sequence[TensorRow], body: memoryview) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
     offset = 0
     for name, shape in rows:
-        if tuple(shape) != expected[name]:
-            raise BadMessage("weight_shape", f"{name}: expected {expected[name]}, got {shape}")
-        size = 4 * math.prod(shape)
+        size = _FLOAT_BYTES * math.prod(shape)
         array = np.frombuffer(body[offset : offset + size], dtype=np.float32)
         tensors[name] = torch.from_numpy(array.reshape(shape).copy())
         offset += size
-    if offset != len(body):
-        raise BadMessage("weight_size", f"{len(body) - offset} bytes too many")
-    return header, tensors
+    return tensors
 
 
-def _split(frame: Buffer) -> tuple[WeightHeader, list[tuple[str, list[int]]], str, memoryview]:
+def _split(frame: Buffer) -> tuple[WeightHeader, list[TensorRow], object, memoryview]:
     view = memoryview(frame)
     if len(view) < _LENGTH.size:
         raise BadMessage("weight_size", "no header")
     (length,) = _LENGTH.unpack(view[: _LENGTH.size])
     if length > MAX_HEADER_BYTES or _LENGTH.size + length > len(view):
         raise BadMessage("header_size", f"{length} bytes")
-    try:
-        packed = msgpack.unpackb(view[_LENGTH.size : _LENGTH.size + length], max_ext_len=0)
-        fields, rows, digest = packed["f"], packed["t"], packed["h"]
-        tensors = [(str(name), [int(side) for side in shape]) for name, shape in rows]
-    except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
-        raise BadMessage("msgpack", type(error).__name__) from error
-    header = WeightHeader(**check_fields(WeightHeader, fields))
+    packed = unpack_header(view[_LENGTH.size : _LENGTH.size + length], _HEADER_KEYS)
+    header = WeightHeader(**check_fields(WeightHeader, packed["f"]))
     if header.protocol != PROTOCOL_VERSION:
         raise BadMessage("protocol", f"expected version {PROTOCOL_VERSION}")
-    return header, tensors, str(digest), view[_LENGTH.size + length :]
+    return header, _checked_rows(packed["t"]), packed["h"], view[_LENGTH.size + length :]
+
+
+def _checked_rows(rows: object) -> list[TensorRow]:
+    if not isinstance(rows, list):
+        raise BadMessage("weight_rows")
+    return [_checked_row(row) for row in rows]
+
+
+def _checked_row(row: object) -> TensorRow:
+    match row:
+        case [str() as name, list() as shape] if all(type(side) is int for side in shape):
+            return name, tuple(shape)
+    raise BadMessage("weight_rows")

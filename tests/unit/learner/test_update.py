@@ -195,6 +195,30 @@ def test_mixed_precision_without_cuda_is_ignored_with_a_warning(
     assert "mixed precision needs CUDA" in caplog.text
 
 
+def test_loss_scale_of_half_precision_does_not_change_the_update() -> None:
+    scaled, plain = tiny_learner(), tiny_learner()
+    scaled.scales_loss = True
+    scaled.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16)
+
+    results = [learner.update(random_batch()) for learner in (scaled, plain)]
+
+    assert results[0].grad_norm == pytest.approx(results[1].grad_norm, rel=1e-5)
+    torch.testing.assert_close(parameters_of(scaled), parameters_of(plain))
+
+
+def test_overflow_of_the_loss_scale_is_skipped_and_the_scale_halved() -> None:
+    learner = tiny_learner()
+    learner.scales_loss = True
+    learner.scaler = torch.amp.GradScaler("cpu", init_scale=3e38)
+    before = parameters_of(learner)
+
+    result = learner.update(random_batch())
+
+    assert not result.finite
+    assert all_equal(parameters_of(learner), before)
+    assert learner.scaler.get_scale() == pytest.approx(1.5e38)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

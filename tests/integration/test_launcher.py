@@ -1,0 +1,153 @@
+"""The launcher as a user meets it: wrong input, signals, a second launcher, a lost launcher."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from common.jsonl import last_record
+from tests.processes import end, processes_mentioning, run, start, wait_until, write_corridor
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+LOCAL = "launch/local.py"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--actors", "0"], "--actors must be between 1 and 10000, got 0"),
+        (["--actors", "abc"], "abc"),
+        (["--batch-sise", "3"], "--batch-size"),
+        (["--preset", "desktop"], "laptop, smoke, workstation"),
+        (["--run", "../../etc"], "run name"),
+        (["--device", "gpu"], "--device must be auto, cpu, cuda or cuda:N"),
+        (["--stage", "9-9"], "--stage must be 1-1 to 8-4"),
+        (["--gamma", "1.0"], "--gamma must be between 0 and 1"),
+        (["--fresh", "--resume", "latest"], "contradict"),
+        (["--device", "cpu", "--resume"], "no checkpoint below"),
+        (["--device", "cpu", "--resume", "missing/run"], "missing/run"),
+        (["--capacity", "100"], "--capacity must be at least --learning-starts"),
+    ],
+)
+def test_wrong_input_gets_one_clear_error(words: list[str], expected: str, tmp_path: Path) -> None:
+    code, output = run(LOCAL, "--runs-dir", str(tmp_path), *words)
+
+    assert code == 2
+    assert expected in output
+    assert "Traceback" not in output
+
+
+def test_auto_without_cuda_is_refused_with_the_command_that_works(tmp_path: Path) -> None:
+    code, output = run(
+        LOCAL, "--runs-dir", str(tmp_path), "--actors", "3", env={"CUDA_VISIBLE_DEVICES": ""}
+    )
+
+    assert code == 2
+    assert "--actors 3 --device cpu" in output
+
+
+def test_a_folder_that_cannot_be_written_is_named() -> None:
+    code, output = run(LOCAL, "--runs-dir", "/proc/nowhere", "--device", "cpu")
+
+    assert code == 2
+    assert "/proc/nowhere/default" in output
+
+
+def test_settings_that_an_actor_refuses_end_the_run_with_its_words(tmp_path: Path) -> None:
+    preset = write_corridor(tmp_path)
+
+    code, output = run(
+        LOCAL, "--preset", str(preset), "--size", "12", "--runs-dir", str(tmp_path), timeout_s=90
+    )
+
+    assert code == 2
+    assert "the corridor needs size >= 16, got 12" in output
+
+
+@pytest.fixture
+def launcher(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    process = start(
+        LOCAL, "--preset", str(write_corridor(tmp_path)), "--runs-dir", str(tmp_path), "--run", "r"
+    )
+    metrics = tmp_path / "r" / "metrics.jsonl"
+
+    def trains() -> bool:
+        assert process.poll() is None, process.communicate()[0]
+        updates = (last_record(metrics) or {}).get("updates")
+        return isinstance(updates, int) and updates > 0
+
+    try:
+        wait_until(trains, 60, "first update")
+        yield process
+    finally:
+        end(process)
+        for child in processes_mentioning(str(tmp_path)):
+            child.kill()
+
+
+def test_sigterm_saves_and_leaves_nothing(launcher: subprocess.Popen[str], tmp_path: Path) -> None:
+    sockets = [path for path in Path(tempfile.gettempdir()).glob("warpzone-*") if path.is_dir()]
+
+    launcher.terminate()
+    output, _ = launcher.communicate(timeout=20)
+
+    assert launcher.returncode == 143
+    assert "checkpoint: " in output
+    assert "checkpoint: none" not in output
+    assert processes_mentioning(str(tmp_path)) == []
+    assert any(not path.exists() for path in sockets)
+
+
+def test_a_lost_launcher_takes_its_children_with_it(
+    launcher: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    os.kill(launcher.pid, signal.SIGKILL)
+    launcher.wait()
+
+    took_s = wait_until(lambda: not processes_mentioning(str(tmp_path)), 15, "all children gone")
+
+    assert took_s < 10
+
+
+def test_a_second_launcher_is_refused_and_told_by_whom(
+    launcher: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    code, output = run(
+        LOCAL, "--device", "cpu", "--runs-dir", str(tmp_path), "--run", "r", timeout_s=20
+    )
+
+    assert code == 2
+    assert f"in use by process {launcher.pid}" in output
+    assert launcher.poll() is None
+
+
+def test_fresh_moves_the_earlier_run_aside(launcher: subprocess.Popen[str], tmp_path: Path) -> None:
+    launcher.terminate()
+    launcher.communicate(timeout=20)
+
+    code, output = run(
+        LOCAL,
+        "--preset",
+        str(tmp_path / "corridor.toml"),
+        "--runs-dir",
+        str(tmp_path),
+        "--run",
+        "r",
+        "--fresh",
+        "--max-agent-steps",
+        "200",
+        timeout_s=60,
+    )
+
+    assert code == 0, output
+    kept = list(tmp_path.glob("r.before-*"))
+    assert len(kept) == 1
+    assert (kept[0] / "checkpoints").is_dir()
+    assert "going on from" not in output

@@ -92,7 +92,7 @@ class ServerLink:
         frames = self._dealer.receive(timeout_ms)
         while frames is not None:
             received = self._decoded(frames)
-            if received is not None:
+            if received is not None and not self._is_welcome_again(received.message):
                 self.arrays = received.arrays
                 self._note(received.message)
                 return received.message
@@ -112,6 +112,15 @@ class ServerLink:
             if self._rare.allows("bad message", self._clock()):
                 log.warning("bad message from the replay server", extra={"reason": str(error)})
             return None
+
+    def _is_welcome_again(self, message: Message) -> bool:
+        # Each HELLO that waited for the server to start is answered; only the first answer says
+        # that the server knows nothing of us yet.
+        return (
+            isinstance(message, Welcome)
+            and self.is_welcome
+            and message.server_incarnation == self.server_incarnation
+        )
 
     def _note(self, message: Message) -> None:
         if isinstance(message, Refused):

@@ -36,8 +36,8 @@ class ScreenShrinker:
 
     Every output pixel is the exact mean of the area that it covers, rounded half up. The sums are
     whole numbers below 2**24, which float32 holds exactly, so the result does not depend on the
-    order of summation: it is the same on every machine. It is also twice as fast as
-    cv2.INTER_AREA, because the weights repeat and two small matrix products do all the work.
+    order of summation: it is the same on every machine. The weights repeat along the screen, so
+    two small matrix products do all the work, as fast as cv2.INTER_AREA, which is not exact.
     """
 
     def __init__(self, size: int, *, crop_top_pixels: int = 0) -> None:
@@ -51,6 +51,7 @@ class ScreenShrinker:
         out_rows, in_rows = self._down.shape
         in_columns, out_columns = self._across.shape
         self._area = np.float32(in_rows * in_columns)
+        self._half_area = self._area / np.float32(2)
 
         # Three scratch arrays, each with the shapes in which the two products see it.
         exact = np.empty((height, SCREEN_WIDTH), dtype=np.float32)
@@ -66,9 +67,8 @@ class ScreenShrinker:
         np.copyto(self._exact, self._gray)
         np.matmul(self._down, self._row_periods, out=self._low)
         np.matmul(self._column_periods, self._across, out=self._sums_by_period)
-        np.divide(self._sums, self._area, out=self._sums)
-        np.add(self._sums, 0.5, out=self._sums)
-        np.copyto(out, self._sums, casting="unsafe")
+        np.add(self._sums, self._half_area, out=self._sums)
+        np.divide(self._sums, self._area, out=out, casting="unsafe")
 
 
 class FrameRing:

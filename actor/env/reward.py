@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from actor.env import ram as memory
 from actor.env.ram import Ram
@@ -13,8 +12,7 @@ DEATH_PENALTY: Final = -25
 _MAX_FRAME_DX: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """What the next frame's reward is measured against."""
 
     x: int

@@ -114,8 +114,7 @@ class StageGame:
             reward, is_over = self._judge(snapshot)
             raw_reward += reward
             if not is_over:
-                self._skip_change_area(snapshot)
-                self._skip_occupied_states()
+                self._skip_scenes(snapshot)
         return PlayResult(raw_reward, is_over, played, read_info(snapshot))
 
     def _judge(self, ram: Ram) -> tuple[float, bool]:
@@ -125,9 +124,11 @@ class StageGame:
         self._progress = after
         return reward, is_lost or memory.has_flag(ram)
 
-    def _skip_change_area(self, ram: Ram) -> None:
+    def _skip_scenes(self, ram: Ram) -> None:
         if 1 < int(ram[memory.CHANGE_AREA_TIMER]) < _TIMER_OFF:
             self._ram[memory.CHANGE_AREA_TIMER] = 1
+        if memory.is_busy(ram) or memory.is_world_over(ram):
+            self._skip_occupied_states()
 
     def _skip_occupied_states(self) -> None:
         for _ in bounded("skip_occupied_states", BUSY_LIMIT_FRAMES, self._ram):

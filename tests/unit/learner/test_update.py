@@ -172,6 +172,7 @@ def test_compile_leaves_parameters_and_counters_alone(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")  # the compiler's own imports
 def test_compiled_learner_follows_the_plain_one() -> None:
     learner, reference = tiny_learner(), tiny_learner()
     assert learner.compile(random_batch())

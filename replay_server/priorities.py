@@ -51,13 +51,16 @@ class PriorityTable:
 
     def place(self, placement: Placement, errors: F32) -> None:
         """Forget evicted slots and enter the items that took new ones, in one tree update."""
-        # Evicted first: a slot that is evicted and filled again must end up filled.
-        leaves = np.concatenate([placement.evicted.indices(), placement.items.indices()])
+        items, evicted = placement.items, placement.evicted.indices()
+        # A slot that was evicted and filled again must end up filled.
+        emptied = evicted[(evicted - items.first) % items.ring >= items.length]
+        leaves = np.concatenate([emptied, items.indices()])
         priorities = np.zeros(len(leaves))
-        scaled = (errors.astype(np.float64) + self._epsilon) ** self._alpha
-        priorities[placement.evicted.length :] = scaled
+        priorities[len(emptied) :] = (errors.astype(np.float64) + self._epsilon) ** self._alpha
         device = self.tree.device
-        self.tree.set(torch.from_numpy(leaves).to(device), torch.from_numpy(priorities).to(device))
+        self.tree.set_distinct(
+            torch.from_numpy(leaves).to(device), torch.from_numpy(priorities).to(device)
+        )
 
     def update(
         self, stored_generations: Tensor, slots: Tensor, generations: Tensor, errors: Tensor

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from common.blocks import StepBlock, max_block_frames
+from common.blocks import U8, StepBlock, max_block_frames
 from common.errors import BadMessage, ConfigError
 from common.specs import DataSpec
 
@@ -70,23 +70,20 @@ class StepColumns:
     """int64, insert number of the block that the item belongs to, or NO_ITEM."""
 
 
-def _column_types(reward_dtype: torch.dtype) -> dict[str, torch.dtype]:
-    return {
-        "actions": torch.uint8,
-        "rewards": reward_dtype,
-        "flags": torch.uint8,
-        "newest_frames": torch.int32,
-        "older_frames": torch.uint8,
-        "prev_actions": torch.uint8,
-        "generations": torch.int64,
-    }
+_BYTE_COLUMNS = ("actions", "flags", "older_frames", "prev_actions")
+"""Rows of one tensor, in this order: written by one copy."""
+
+
+def _wide_column_types(reward_dtype: torch.dtype) -> dict[str, torch.dtype]:
+    return {"rewards": reward_dtype, "newest_frames": torch.int32, "generations": torch.int64}
 
 
 def storage_bytes(
     sizes: RingSizes, spec: DataSpec, *, reward_dtype: torch.dtype = torch.float16
 ) -> int:
     """Memory of the rings, known before they are allocated."""
-    step_bytes = sum(dtype.itemsize for dtype in _column_types(reward_dtype).values())
+    wide_bytes = sum(dtype.itemsize for dtype in _wide_column_types(reward_dtype).values())
+    step_bytes = len(_BYTE_COLUMNS) + wide_bytes
     return sizes.frames * spec.frame_bytes + sizes.steps * step_bytes
 
 
@@ -135,12 +132,15 @@ class BlockStorage:
         self.frames = torch.empty(
             (sizes.frames, spec.frame_bytes), dtype=torch.uint8, device=device
         )
-        self.columns = StepColumns(
-            **{
-                name: torch.zeros(sizes.steps, dtype=dtype, device=device)
-                for name, dtype in _column_types(reward_dtype).items()
-            }
+        self._byte_rows = torch.zeros(
+            (len(_BYTE_COLUMNS), sizes.steps), dtype=torch.uint8, device=device
         )
+        wide = {
+            name: torch.zeros(sizes.steps, dtype=dtype, device=device)
+            for name, dtype in _wide_column_types(reward_dtype).items()
+        }
+        rows = dict(zip(_BYTE_COLUMNS, self._byte_rows.unbind(), strict=True))
+        self.columns = StepColumns(**rows, **wide)
         self.columns.generations.fill_(NO_ITEM)
         self._blocks: deque[_StoredBlock] = deque()
         self._used = _StoredBlock(items=0, steps=0, frames=0)
@@ -193,33 +193,33 @@ class BlockStorage:
             oldest = self._blocks.popleft()
             steps += oldest.steps
             self._used = _combine(self._used, oldest, sign=-1)
-        for part, _ in _ring_parts(first, steps, self.sizes.steps):
-            self.columns.generations[part].fill_(NO_ITEM)
+        for part, _ in _ring_parts(self.columns.generations, first, steps):
+            part.fill_(NO_ITEM)
         return SlotRange(first=first, length=steps, ring=self.sizes.steps)
 
     def _write(self, block: StepBlock) -> None:
-        values = self._column_values(block)
-        for name, array in values.items():
-            _ring_write(getattr(self.columns, name), self._next_step_slot, array)
+        columns, first = self.columns, self._next_step_slot
+        newest = block.frame_index.astype(np.int32)
+        generations = np.full(block.num_steps, NO_ITEM, dtype=np.int64)
+        generations[: block.num_items] = self._generation
+        _ring_write(self._byte_rows.t(), first, self._byte_values(block).T)
+        _ring_write(columns.rewards, first, block.rewards)
+        _ring_write(
+            columns.newest_frames, first, (newest + self._next_frame_slot) % self.sizes.frames
+        )
+        _ring_write(columns.generations, first, generations)
         frames = block.frames.reshape(block.num_frames, -1)
         _ring_write(self.frames, self._next_frame_slot, frames)
 
-    def _column_values(self, block: StepBlock) -> dict[str, npt.NDArray[np.generic]]:
-        newest = block.frame_index.astype(np.int32)
-        older = np.minimum(newest - block.episode_first, self.spec.stack - 1)
-        prev_actions = np.full(block.num_steps, self.spec.no_action, dtype=np.uint8)
-        prev_actions[: block.num_items] = block.prev_actions
-        generations = np.full(block.num_steps, NO_ITEM, dtype=np.int64)
-        generations[: block.num_items] = self._generation
-        return {
-            "actions": block.actions,
-            "rewards": block.rewards,
-            "flags": block.flags,
-            "newest_frames": (newest + self._next_frame_slot) % self.sizes.frames,
-            "older_frames": older.astype(np.uint8),
-            "prev_actions": prev_actions,
-            "generations": generations,
-        }
+    def _byte_values(self, block: StepBlock) -> U8:
+        older = block.frame_index - block.episode_first
+        values = np.empty((len(_BYTE_COLUMNS), block.num_steps), dtype=np.uint8)
+        values[0] = block.actions
+        values[1] = block.flags
+        values[2] = np.minimum(older, self.spec.stack - 1)
+        values[3, : block.num_items] = block.prev_actions
+        values[3, block.num_items :] = self.spec.no_action
+        return values
 
     def _advance(self, new: _StoredBlock) -> None:
         self._blocks.append(new)
@@ -237,19 +237,20 @@ def _combine(left: _StoredBlock, right: _StoredBlock, *, sign: int) -> _StoredBl
     )
 
 
-def _ring_parts(first: int, length: int, ring: int) -> list[tuple[slice, slice]]:
-    """Slices of the ring and of the values that belong there; two when the ring wraps."""
-    before_wrap = min(length, ring - first)
-    parts = [(slice(first, first + before_wrap), slice(0, before_wrap))]
+def _ring_parts(ring: Tensor, first: int, length: int) -> list[tuple[Tensor, int]]:
+    """Views of the ring, each with the offset of its values; two when the ring wraps."""
+    before_wrap = min(length, len(ring) - first)
+    parts = [(ring.narrow(0, first, before_wrap), 0)]
     if before_wrap < length:
-        parts.append((slice(0, length - before_wrap), slice(before_wrap, length)))
+        parts.append((ring.narrow(0, 0, length - before_wrap), before_wrap))
     return parts
 
 
 def _ring_write(ring: Tensor, first: int, values: npt.NDArray[np.generic]) -> None:
     source = host_tensor(values)
-    for target, part in _ring_parts(first, len(values), len(ring)):
-        ring[target].copy_(source[part])
+    for part, offset in _ring_parts(ring, first, len(values)):
+        whole = len(part) == len(source)
+        part.copy_(source if whole else source.narrow(0, offset, len(part)))
 
 
 def host_tensor(array: npt.NDArray[np.generic]) -> Tensor:

@@ -103,6 +103,17 @@ def test_every_item_before_an_episode_end_has_the_right_tail(length: int, flag: 
     assert drawn == set(range(16))
 
 
+def test_stacks_are_right_deep_inside_a_long_episode() -> None:
+    steps = play([700], [0], TINY, np.random.default_rng(0))
+    buffer = buffer_of(600, 600)
+    buffer.insert(cut_block(steps, 0, 600, TINY))
+
+    drawn = assert_matches_reference(buffer.sample(600, 0.4), steps, TINY)
+
+    # A count of older frames that is kept in one byte must not wrap at 256.
+    assert {255, 256, 257, 512} <= drawn
+
+
 def test_a_terminal_inside_the_window_stops_the_sum_and_the_bootstrap() -> None:
     steps = play([3, 30], [FLAG_TERMINATED, 0], TINY, np.random.default_rng(0))
     storage = BlockStorage(RingSizes(items=8, steps=12, frames=40), TINY)

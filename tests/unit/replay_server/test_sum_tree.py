@@ -65,6 +65,14 @@ def test_sample_finds_the_leaf_that_a_walk_over_the_list_finds(
     assert before - rounding <= position * total <= before + own + rounding
 
 
+@pytest.mark.parametrize("num_leaves", [4_000, 5_000, 70_000])
+def test_equal_leaves_are_found_one_by_one_at_every_depth(num_leaves: int) -> None:
+    tree = tree_of([0.75] * num_leaves)
+    middles = (torch.arange(num_leaves, dtype=torch.float64) + 0.5) / num_leaves
+
+    assert torch.equal(tree.sample(middles), torch.arange(num_leaves))
+
+
 def test_last_of_equal_leaves_counts() -> None:
     tree = SumTree(100_000)
 
@@ -74,12 +82,32 @@ def test_last_of_equal_leaves_counts() -> None:
     assert float(tree.total()) == 7.0
 
 
+def test_setting_distinct_leaves_equals_setting_any() -> None:
+    leaves = torch.randperm(70_000, generator=torch.Generator().manual_seed(0))
+    priorities = torch.rand(70_000, generator=torch.Generator().manual_seed(1))
+    left, right = tree_of([3.0] * 70_000), tree_of([3.0] * 70_000)
+
+    left.set(leaves, priorities)
+    right.set_distinct(leaves, priorities)
+
+    assert torch.equal(left.leaves(), right.leaves())
+    assert left.drift() == right.drift() == 0.0
+
+
+def test_setting_nothing_changes_nothing() -> None:
+    tree = tree_of([1.0, 2.0])
+
+    tree.set(torch.tensor([], dtype=torch.int64), torch.tensor([]))
+
+    assert tree.leaves().tolist() == [1.0, 2.0]
+
+
 def test_a_leaf_of_priority_zero_is_never_drawn() -> None:
     generator = torch.Generator().manual_seed(3)
-    priorities = torch.rand(50_000, dtype=torch.float64, generator=generator)
-    priorities[torch.rand(50_000, generator=generator) < 0.9] = 0.0
-    tree = SumTree(50_000)
-    tree.set(torch.arange(50_000), priorities)
+    priorities = torch.rand(70_000, dtype=torch.float64, generator=generator)
+    priorities[torch.rand(70_000, generator=generator) < 0.9] = 0.0
+    tree = SumTree(70_000)
+    tree.set(torch.arange(70_000), priorities)
     edges = uniforms(0.0, 1.0 - 2**-53, 1.0)
     positions = torch.cat([torch.rand(200_000, dtype=torch.float64, generator=generator), edges])
 
@@ -152,6 +180,7 @@ def test_everything_stays_on_the_device() -> None:
         tree = SumTree(1_048_576, device="cuda")
         leaves = torch.arange(512, device="cuda")
         tree.set(leaves, torch.ones(512, device="cuda"))
+        tree.set_distinct(leaves, torch.ones(512, device="cuda"))
         drawn = tree.sample(torch.rand(512, dtype=torch.float64, device="cuda"))
         results = [drawn, tree.get(leaves), tree.total(), tree.leaves_every(64)]
 

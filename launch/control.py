@@ -1,0 +1,114 @@
+"""Look at a running replay server and change its balance: `python launch/control.py RUN`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from common.cli import Program, parse_args, refuse
+from common.config import Settings
+from common.errors import ConfigError, MarioError, PeerUnavailable
+from common.handshake import ServerLink, routing_id
+from common.heartbeat import Identity
+from common.ids import new_incarnation
+from common.messages import Message, SetLimit, Stats, StatsRequest, Status
+from common.settings_files import load_settings
+from common.transport import ZmqNetwork
+
+PROGRAM = Program(
+    name="python launch/control.py",
+    description="""Show the replay server of a running run, or change its balance.
+
+Examples:
+  python launch/control.py runs/first
+  python launch/control.py runs/first --samples-per-insert 8
+""",
+)
+POLL_MS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlArgs:
+    """Which run, and what to change."""
+
+    run_dir: str = ""
+    """Folder of the run, as the first word or as a flag."""
+    samples_per_insert: float = 0.0
+    """New number of samples per inserted agent step; 0 leaves it."""
+    timeout_s: float = 5.0
+    """How long to wait for an answer."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and not words[0].startswith("-"):
+        words.insert(0, "--run-dir")
+    try:
+        args = parse_args(PROGRAM, words, ControlArgs())
+        settings = _run_settings(args.run_dir)
+        answer = ask(settings, _question(args), args.timeout_s)
+    except MarioError as error:
+        return refuse(PROGRAM, error)
+    show(answer, Console())
+    return 0
+
+
+def _run_settings(run_dir: str) -> Settings:
+    if not run_dir:
+        raise ConfigError("which run? give its folder, for example runs/default")
+    return load_settings(Path(run_dir) / "config.json")
+
+
+def _question(args: ControlArgs) -> Message:
+    if args.samples_per_insert < 0:
+        raise ConfigError(f"--samples-per-insert must be above 0, got {args.samples_per_insert}")
+    if args.samples_per_insert:
+        return SetLimit(samples_per_insert=args.samples_per_insert)
+    return StatsRequest()
+
+
+def ask(settings: Settings, question: Message, timeout_s: float) -> Stats | Status:
+    """One question to the replay server of a run, asked once we are welcome."""
+    identity = Identity(
+        run_id=settings.run.run, role="controller", index=0, incarnation=new_incarnation()
+    )
+    endpoint = settings.endpoints.replay_endpoint
+    network = ZmqNetwork()
+    try:
+        dealer = network.dealer(endpoint, routing_id(identity))
+        link = ServerLink(dealer, endpoint, identity, settings.spec)
+        end_s, asked = time.monotonic() + timeout_s, False
+        while time.monotonic() < end_s:
+            link.maintain(waiting=False)
+            if link.is_welcome and not asked:
+                asked = link.send(question)
+            message = link.receive(POLL_MS)
+            if isinstance(message, Stats | Status):
+                return message
+    finally:
+        network.close()
+    raise PeerUnavailable(f"no answer from {endpoint} within {timeout_s} s; is the run going on?")
+
+
+def show(answer: Stats | Status, console: Console) -> None:
+    table = Table(box=None)
+    table.add_column("replay server")
+    table.add_column("value", justify="right")
+    if isinstance(answer, Stats):
+        for name, value in answer.values.items():
+            table.add_row(name, f"{value:,.4g}" if isinstance(value, float) else f"{value}")
+    else:
+        table.add_row("samples_per_insert_target", f"{answer.samples_per_insert:g}")
+        table.add_row("size", f"{answer.size:,}")
+        table.add_row("gate", answer.gate)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -94,9 +94,7 @@ class ActorLoop:
         """Send what is left, as truncated episodes, and wait for acknowledgements a little."""
         for index, lane in enumerate(self._lanes):
             self._ready.extend((index, block) for block in lane.flush())
-        while self._ready and self._sink.may_submit():
-            self._submit_ready()
-        self._sink.drain(deadline_s)
+        self._sink.drain(deadline_s, refill=self._submit_ready)
         self._sink.counts.dropped += len(self._ready)
         self._beat("stopped")
 

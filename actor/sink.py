@@ -81,11 +81,16 @@ class BlockSink:
             timeout_ms = 0
         self._send_unsent()
 
-    def drain(self, deadline_s: float) -> None:
-        """Give the last blocks a chance to be acknowledged; count the rest as dropped."""
+    def drain(self, deadline_s: float, refill: Callable[[], None] = lambda: None) -> None:
+        """Give the last blocks a chance to be acknowledged; count the rest as dropped.
+
+        `refill` is called whenever the window may have room again.
+        """
         end_s = self._clock() + deadline_s
+        refill()
         while self._unacked and self._clock() < end_s:
             self.pump(timeout_ms=50)
+            refill()
         self.counts.dropped += len(self._unacked)
         self._unacked.clear()
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from actor.block_builder import BlockBuilder
 from actor.env.construction import ConstructionPlan, Recipe, build_serially
+from actor.env.host_lock import default_lock_path
 from actor.env.interface import EnvProtocol
 from actor.lane import Lane
 from actor.loop import ActorLoop, ActorParts
@@ -89,17 +88,12 @@ def _build_env(settings: Settings, index: int) -> EnvProtocol:
         role="actor",
         index=index,
         deadline_s=env.env_deadline_s or construction_deadline_s(settings.actor.num_envs),
-        lock_path=construction_lock(),
+        lock_path=default_lock_path(),
         diagnostics_path=RunPaths.of(settings.run).diagnostics / "construction.jsonl",
         start_delay_s=env.env_start_delay_s,
     )
     built, _ = build_serially(Recipe.of(env), plan)
     return built
-
-
-def construction_lock() -> Path:
-    """One lock per host, for all runs on it."""
-    return Path(tempfile.gettempdir()) / "warpzone-construction.lock"
 
 
 def _epsilon_of(settings: Settings) -> Callable[[int, int], float]:

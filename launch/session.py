@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +12,8 @@ from pathlib import Path
 from rich.console import Console
 
 from common.config import Settings
-from common.errors import ExitCode
+from common.errors import EnvironmentFailed, ExitCode
+from common.game import construction_deadline_s
 from common.jsonl import last_record
 from common.lifecycle import StopFlag
 from common.resume import ResumePoint
@@ -76,6 +79,8 @@ def run_processes(session: Session) -> ExitCode:
     session.stop.on_second_signal = supervisor.kill
     view = open_view(session.console, plain=session.plain)
     try:
+        if session.settings.env.env_prewarm:
+            prewarm(session)
         supervisor.start()
         _watch(session, supervisor, lambda rows: view.show(session.snapshot(rows)))
     finally:
@@ -86,6 +91,20 @@ def run_processes(session: Session) -> ExitCode:
     if supervisor.outcome is not None:
         return supervisor.outcome
     return ExitCode.DONE if session.out_of_time() else session.stop.exit_code
+
+
+def prewarm(session: Session) -> None:
+    """Build one environment before the actors: files are cached, and faults show at once."""
+    env = session.settings.env
+    result = subprocess.run(
+        [sys.executable, "-m", "actor.env.probe", "--game", env.game, "--stage", env.stage],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=construction_deadline_s(1),
+    )
+    if result.returncode != 0:
+        raise EnvironmentFailed(f"no environment can be built here: {result.stdout.strip()}")
 
 
 def _watch(

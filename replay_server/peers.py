@@ -55,6 +55,9 @@ class PeerRegistry:
             return Admission(None, refusal)
         peer = Peer(hello.peer, hello.role, hello.incarnation)
         known = self._by_routing.get(routing)
+        if known is not None and known.name != peer.name:
+            # A line that takes another name gives up the one it had.
+            del self._routing_of[known.name]
         old_routing = self._routing_of.get(peer.name)
         replaced = old_routing if old_routing != routing else None
         if replaced is not None:

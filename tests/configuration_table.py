@@ -1,0 +1,100 @@
+"""The tables of docs/configuration.md, made from the dataclasses that define the flags.
+
+After a change of a setting run `python -m tests.configuration_table`: it writes the tables anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from textwrap import dedent
+
+from actor.main import ActorArgs
+from common.config import Settings
+from launch.options import LocalArgs
+from learner.main import LearnerArgs
+from replay_server.main import ReplayArgs
+
+CONFIGURATION_DOC = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
+PROGRAMS: dict[str, type] = {
+    "launch/local.py": LocalArgs,
+    "python -m actor": ActorArgs,
+    "python -m replay_server": ReplayArgs,
+    "python -m learner": LearnerArgs,
+}
+
+
+def flag_of(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def sections() -> dict[str, type]:
+    """Section name and dataclass of each part of `Settings`, in order."""
+    default = Settings()
+    return {item.name: type(getattr(default, item.name)) for item in fields(Settings)}
+
+
+def meanings_of(kind: type) -> dict[str, str]:
+    """The text under each field of a dataclass."""
+    (definition,) = ast.parse(dedent(inspect.getsource(kind))).body
+    assert isinstance(definition, ast.ClassDef)
+    found = {}
+    for item, text in zip(definition.body, definition.body[1:], strict=False):
+        match item, text:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str() as meaning)),
+            ):
+                found[name] = " ".join(meaning.split())
+    return found
+
+
+def _shown_default(item: Field[object]) -> str:
+    if item.default is MISSING:
+        return ""
+    if isinstance(item.default, bool):
+        return "on" if item.default else "off"
+    return f"`{item.default!r}`" if isinstance(item.default, str) else f"`{item.default}`"
+
+
+def table_of(kind: type) -> Iterator[str]:
+    meanings = meanings_of(kind)
+    yield "| flag | default | meaning |"
+    yield "|---|---|---|"
+    for item in fields(kind):
+        if item.name != "settings":
+            default = _shown_default(item)
+            yield f"| `{flag_of(item.name)}` | {default} | {meanings[item.name]} |"
+
+
+def expected_blocks() -> dict[str, str]:
+    """The text between the markers of each block, by the name in its markers."""
+    kinds = {f"section {name}": kind for name, kind in sections().items()}
+    kinds |= {f"program {name}": kind for name, kind in PROGRAMS.items()}
+    return {name: "\n".join(table_of(kind)) for name, kind in kinds.items()}
+
+
+def markers(name: str) -> tuple[str, str]:
+    return f"<!-- begin {name} -->\n", f"\n<!-- end {name} -->"
+
+
+def block_in(text: str, name: str) -> str:
+    """What the document says between the markers; empty when they are missing."""
+    begin, end = markers(name)
+    return text.partition(begin)[2].partition(end)[0]
+
+
+def main() -> None:
+    text = CONFIGURATION_DOC.read_text(encoding="utf-8")
+    for name, block in expected_blocks().items():
+        begin, end = markers(name)
+        before, _, rest = text.partition(begin)
+        text = before + begin + block + end + rest.partition(end)[2]
+    CONFIGURATION_DOC.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

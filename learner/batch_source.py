@@ -64,6 +64,8 @@ class BatchSource:
         self._progress = progress
         self._outstanding: dict[int, int] = {}
         """Slot of each request that has not been answered."""
+        self._due_below = 0
+        """Requests below this number should have been answered before the next status."""
         self._free = deque(range(options.prefetch_batches))
         self._ready: deque[ReadyBatch] = deque()
         self._shared: SharedSlots | None = None
@@ -141,6 +143,7 @@ class BatchSource:
             case Status():
                 self.status = message
                 self._progress.note_inserted(message.server_incarnation, message.inserted_total)
+                self._give_up_lost(message)
             case Stats():
                 self.stats = message.values
             case Welcome():
@@ -149,6 +152,19 @@ class BatchSource:
                 self._outstanding.clear()
             case _:
                 log.debug("message ignored", extra={"tag": message.tag})
+
+    def _give_up_lost(self, status: Status) -> None:
+        """Ask again for what a server that may answer has left unanswered: the line lost it.
+
+        A request that was answered after all is harmless: the server fills the slot in the order
+        of the requests, and the answer to the one given up is ignored.
+        """
+        if status.gate == "wait_for_actors":
+            self._due_below = 0
+            return
+        lost = [request_id for request_id in self._outstanding if request_id < self._due_below]
+        self._free.extend(self._outstanding.pop(request_id) for request_id in lost)
+        self._due_below = self._progress.requests
 
     def _take(self, reply: BatchReply) -> None:
         slot = self._outstanding.pop(reply.request_id, None)

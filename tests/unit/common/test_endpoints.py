@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import pytest
+
+from common.endpoints import (
+    MAX_IPC_PATH_BYTES,
+    TcpAddress,
+    check_bind,
+    check_connect,
+    is_loopback,
+    parse_tcp,
+)
+from common.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "address"),
+    [
+        ("tcp://127.0.0.1:5601", TcpAddress("127.0.0.1", 5601)),
+        ("tcp://localhost:1", TcpAddress("localhost", 1)),
+        ("tcp://[::1]:65535", TcpAddress("::1", 65_535)),
+        ("tcp://learner.example.org:80", TcpAddress("learner.example.org", 80)),
+    ],
+)
+def test_tcp_endpoints_are_parsed(endpoint: str, address: TcpAddress) -> None:
+    assert parse_tcp(endpoint) == address
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "",
+        "tcp://",
+        "tcp://127.0.0.1",
+        "tcp://127.0.0.1:",
+        "tcp://127.0.0.1:abc",
+        "tcp://127.0.0.1:-1",
+        "tcp://127.0.0.1:5601/x",
+        "tcp://:5601",
+        "tcp://::1:5601",
+        "tcp://a b:5601",
+        "tcp://127.0.0.1:5601\n",
+        "tcp://127.0.0.1:\u0663\u0663",
+        "udp://127.0.0.1:5601",
+        "inproc://x",
+        "127.0.0.1:5601",
+    ],
+)
+def test_endpoints_that_no_socket_could_reach_are_refused(endpoint: str) -> None:
+    with pytest.raises(ConfigError, match="tcp://host:port"):
+        check_connect(endpoint)
+
+
+@pytest.mark.parametrize("port", [0, 65_536, 70_000, 999_999])
+def test_ports_out_of_range_are_refused_by_number(port: int) -> None:
+    with pytest.raises(ConfigError, match=f"1 to 65535, got {port}"):
+        check_connect(f"tcp://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("path", ["relative/path", "", "@abstract"])
+def test_ipc_paths_must_be_absolute(path: str) -> None:
+    with pytest.raises(ConfigError, match="absolute path"):
+        check_connect(f"ipc://{path}")
+
+
+def test_ipc_paths_must_fit_a_local_socket() -> None:
+    longest = "/" + "x" * (MAX_IPC_PATH_BYTES - 1)
+
+    check_connect(f"ipc://{longest}")
+    for path in (longest + "x", "/" + "ü" * 52):
+        with pytest.raises(ConfigError, match="use a shorter folder"):
+            check_connect(f"ipc://{path}")
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "tcp://127.0.0.1:5601",
+        "tcp://127.8.8.8:5601",
+        "tcp://[::1]:5601",
+        "tcp://localhost:5601",
+        "ipc:///run/x",
+    ],
+)
+def test_loopback_may_be_bound(endpoint: str) -> None:
+    check_bind(endpoint)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "tcp://*:5601",
+        "tcp://0.0.0.0:5601",
+        "tcp://[::]:5601",
+        "tcp://192.168.1.5:5601",
+        "tcp://8.8.8.8:5601",
+        "tcp://eth0:5601",
+        "tcp://localhost.example.org:5601",
+        "tcp://127.0.0.1.nip.io:5601",
+        "tcp://2130706433:5601",
+    ],
+)
+def test_anything_else_is_refused_with_what_to_use_instead(endpoint: str) -> None:
+    with pytest.raises(ConfigError, match=r"not loopback.*use tcp://127\.0\.0\.1:PORT"):
+        check_bind(endpoint)
+
+
+def test_binding_refuses_what_connecting_refuses() -> None:
+    with pytest.raises(ConfigError, match="70000"):
+        check_bind("tcp://127.0.0.1:70000")
+
+
+def test_is_loopback_wants_an_address_or_the_one_name() -> None:
+    assert is_loopback("::1")
+    assert not is_loopback("")
+    assert not is_loopback("LOCALHOST.")

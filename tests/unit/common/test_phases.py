@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+
+from common.phases import PhaseTimer
+from tests.fake_clock import FakeClock
+
+
+def spend(timer: PhaseTimer, clock: FakeClock, name: str, seconds: float) -> None:
+    with timer.phase(name):
+        clock.advance(seconds)
+
+
+def test_shares_are_parts_of_the_interval() -> None:
+    clock = FakeClock()
+    timer = PhaseTimer(clock)
+
+    spend(timer, clock, "wait", 1.0)
+    spend(timer, clock, "work", 2.0)
+    spend(timer, clock, "wait", 0.5)
+    clock.advance(0.5)
+
+    assert timer.shares() == pytest.approx({"wait": 1.5 / 4, "work": 0.5})
+
+
+def test_each_reading_starts_a_new_interval_and_keeps_the_names() -> None:
+    clock = FakeClock()
+    timer = PhaseTimer(clock)
+    spend(timer, clock, "wait", 1.0)
+    timer.shares()
+
+    spend(timer, clock, "work", 1.0)
+
+    assert timer.shares() == {"wait": 0.0, "work": 1.0}
+
+
+def test_a_phase_that_raises_is_counted() -> None:
+    clock = FakeClock()
+    timer = PhaseTimer(clock)
+
+    def breaks() -> None:
+        with timer.phase("work"):
+            clock.advance(3.0)
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        breaks()
+
+    assert timer.shares() == {"work": 1.0}
+
+
+def test_reading_at_once_does_not_divide_by_zero() -> None:
+    timer = PhaseTimer(FakeClock())
+
+    assert timer.shares() == {}
+    assert timer.shares() == {}

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from common.config import RunSettings
+from common.errors import ConfigError
+from common.run_paths import RunPaths
+
+
+def test_all_files_of_a_run_lie_in_its_folder(tmp_path: Path) -> None:
+    paths = RunPaths.of(RunSettings(run="first", runs_dir=str(tmp_path)))
+
+    assert paths.root == tmp_path.resolve() / "first"
+    files = (
+        paths.config,
+        paths.metrics,
+        paths.heartbeat,
+        paths.checkpoints,
+        paths.lock,
+        paths.diagnostics,
+        paths.process_log("actor-0"),
+        paths.process_heartbeat("actor-0"),
+    )
+    assert all(file.is_relative_to(paths.root) for file in files)
+    assert len(set(files)) == len(files)
+
+
+def test_naming_files_creates_none(tmp_path: Path) -> None:
+    RunPaths.of(RunSettings(run="first", runs_dir=str(tmp_path / "new")))
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_home_folder_is_expanded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert RunPaths.of(RunSettings(runs_dir="~/runs")).root == tmp_path.resolve() / "runs/default"
+
+
+def test_a_home_folder_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ConfigError, match="--runs-dir"):
+        RunPaths.of(RunSettings(runs_dir="~nobody-has-this-name/runs"))

@@ -1,0 +1,100 @@
+"""The whole system in one thread: equal seeds give equal bits, a resumed run counts on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import torch
+
+from common.checkpoint_files import CheckpointData, list_numbered, load_checkpoint
+from common.config import Settings
+from common.jsonl import read_jsonl
+from common.run_paths import RunPaths
+from launch.lockstep import Lockstep
+from tests.run_factory import corridor_settings
+
+pytestmark = pytest.mark.integration
+
+AGENT_STEPS = 900
+
+
+@pytest.fixture(autouse=True)
+def _one_torch_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def settings_of(folder: Path, run: Mapping[str, object]) -> Settings:
+    return corridor_settings(folder, {"run": {"max_agent_steps": AGENT_STEPS, **run}})
+
+
+def train(settings: Settings, resume: Path | None = None) -> CheckpointData:
+    Lockstep(settings, resume=resume).run(lambda: False, lambda: None)
+    return newest(settings)
+
+
+def newest(settings: Settings) -> CheckpointData:
+    return load_checkpoint(list_numbered(RunPaths.of(settings.run).checkpoints)[0])
+
+
+def tensor_hash(data: CheckpointData) -> str:
+    digest = hashlib.sha256()
+    for stem, tensors in sorted(data.tensors.items()):
+        for name, tensor in sorted(tensors.items()):
+            digest.update(f"{stem}/{name}".encode())
+            digest.update(tensor.contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def counters(data: CheckpointData) -> dict[str, int]:
+    learner, run = data.state["learner"], data.state["run"]
+    assert isinstance(learner, Mapping)
+    assert isinstance(run, Mapping)
+    progress = run["progress"]
+    assert isinstance(progress, Mapping)
+    return {
+        "updates": int(str(learner["updates"])),
+        "agent_steps": int(str(progress["agent_steps"])),
+        "episodes": int(str(progress["episodes"])),
+    }
+
+
+def test_two_runs_with_one_seed_are_equal_bit_by_bit_and_another_seed_differs(
+    tmp_path: Path,
+) -> None:
+    first = train(settings_of(tmp_path / "a", {"seed": 5}))
+    second = train(settings_of(tmp_path / "b", {"seed": 5, "run": "twin"}))
+    other = train(settings_of(tmp_path / "c", {"seed": 6}))
+
+    assert counters(first)["updates"] > 50
+    assert counters(first) == counters(second)
+    assert tensor_hash(first) == tensor_hash(second)
+    assert tensor_hash(first) != tensor_hash(other)
+
+
+def test_a_resumed_run_counts_on_and_earns_no_burst_of_updates(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, {})
+    before = train(settings)
+
+    longer = settings_of(tmp_path, {"max_agent_steps": AGENT_STEPS + 600})
+    after = train(longer, resume=before.path)
+
+    old, new = counters(before), counters(after)
+    assert old["agent_steps"] >= AGENT_STEPS
+    assert new["agent_steps"] >= AGENT_STEPS + 600
+    assert new["episodes"] > old["episodes"]
+    steps = [record["global_step"] for record in read_jsonl(RunPaths.of(settings.run).metrics)]
+    assert steps == sorted(steps, key=lambda step: int(str(step)))
+    assert_balanced(settings, old["agent_steps"], old["updates"])
+    played, made = (new[name] - old[name] for name in ("agent_steps", "updates"))
+    assert_balanced(settings, played, made)
+
+
+def assert_balanced(settings: Settings, agent_steps: int, updates: int) -> None:
+    """One life of a replay server: samples follow inserted steps within the slack."""
+    replay, batch = settings.replay, settings.learner.batch_size
+    earned = (agent_steps - replay.learning_starts) * replay.samples_per_insert
+    slack = replay.balance_slack_agent_steps * replay.samples_per_insert
+    assert abs(updates * batch - earned) <= slack + batch * (settings.learner.prefetch_batches + 1)

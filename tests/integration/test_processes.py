@@ -1,0 +1,166 @@
+"""Replay server, learner and actors as real processes over real sockets.
+
+The tests of one transport share the processes; the last of them stops what is left.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from common.checkpoint_files import list_numbered, load_checkpoint
+from common.jsonl import read_jsonl
+from common.shared_files import remove_shared, shared_prefix, shared_root
+from tests.process_system import (
+    STOP_DEADLINE_S,
+    ProcessSystem,
+    free_endpoints,
+    start_program,
+    wait_until,
+)
+from tests.run_factory import corridor_settings
+
+pytestmark = pytest.mark.integration
+
+NEVER_HELD = {"balance_slack_agent_steps": 10_000_000, "samples_per_insert": 0.5}
+
+
+@pytest.fixture(scope="module", params=["tcp", "ipc"])
+def system(request: pytest.FixtureRequest) -> Iterator[ProcessSystem]:
+    # A short folder: the paths of local sockets have few bytes.
+    folder = Path(tempfile.mkdtemp(prefix="wz-"))
+    endpoints = free_endpoints()
+    if request.param == "ipc":
+        endpoints = {name: f"ipc://{folder}/{name}" for name in endpoints}
+    settings = corridor_settings(folder, {"endpoints": endpoints, "replay": NEVER_HELD})
+    system = ProcessSystem(settings)
+    try:
+        for package in ("actor", "learner", "replay_server"):
+            system.start(package)
+        yield system
+    finally:
+        system.close()
+        remove_shared(shared_prefix(system.paths))
+        shutil.rmtree(folder)
+
+
+def test_started_in_an_odd_order_they_find_each_other_and_train(system: ProcessSystem) -> None:
+    system.wait_for("actor-0", "blocks_acked", 5)
+    system.wait_for("learner-0", "progress", 20)
+    system.wait_for("actor-0", "weight_version", 10)
+
+    assert system.number("replay_server-0", "replay_bad_messages_total") == 0
+    assert system.number("replay_server-0", "replay_rejected_blocks_total") == 0
+    files = list(shared_root().glob(f"{shared_prefix(system.paths)}*"))
+    is_local = system.settings.endpoints.replay_endpoint.startswith("ipc://")
+    assert len(files) == is_local
+
+
+def test_an_actor_that_starts_later_joins_within_a_second(system: ProcessSystem) -> None:
+    system.wait_for("learner-0", "progress", 1)
+
+    peer = system.start("actor", 1)
+    system.wait_for(peer, "blocks_acked", 1)
+
+    beats = read_jsonl(system.paths.process_heartbeat(peer))
+    first_s = next(float(str(b["time"])) for b in beats if b.get("blocks_acked"))
+    delay_s = first_s - logged_at(system.log(peer), "environments ready")
+    # The heartbeat, which is how we know, comes once in a fifth of a second.
+    assert delay_s < 1.0 + system.settings.run.metrics_interval_s
+
+
+def logged_at(log: Path, event: str) -> float:
+    """Unix time of the first record of this event."""
+    for line in log.read_text().splitlines():
+        stamp = re.match(r"(\S+ \S+) INFO \[.*?\] (.*)", line)
+        if stamp is not None and stamp[2].startswith(event):
+            return datetime.fromisoformat(stamp[1]).timestamp()
+    raise AssertionError(f"{log} has no record {event!r}")
+
+
+def test_an_actor_of_another_run_ends_and_names_both_sides(system: ProcessSystem) -> None:
+    system.wait_for("learner-0", "progress", 1)
+    folder = system.paths.root.parent
+    words = ["--config", str(system.config_file()), "--run", "stranger", "--index", "1"]
+    stranger = start_program("actor", [*words, "--log-file", str(folder / "stranger.log")])
+
+    _, errors = stranger.communicate(timeout=STOP_DEADLINE_S)
+
+    assert stranger.returncode == 2
+    assert len(errors.splitlines()) == 1
+    assert "stranger" in errors
+    assert "tiny" in errors
+    assert system.processes["replay_server-0"].poll() is None
+
+
+@pytest.mark.parametrize("peer", ["actor-0", "replay_server-0", "learner-0"])
+def test_sigterm_ends_each_in_time(system: ProcessSystem, peer: str) -> None:
+    system.wait_for(peer, "progress", 1)
+
+    start_s = time.monotonic()
+    code = system.terminate(peer)
+
+    assert code == 143
+    assert time.monotonic() - start_s < 8.0
+    if peer == "actor-0":
+        beat = system.beat(peer)
+        assert beat["state"] == "stopped"
+        assert beat["blocks_submitted"] == system.number(peer, "blocks_acked")
+        assert beat["blocks_dropped"] == 0
+    if peer == "learner-0":
+        saved = load_checkpoint(list_numbered(system.paths.checkpoints)[0])
+        assert saved.agent_steps > 0
+
+
+def test_a_taken_port_ends_a_program_with_one_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        endpoint = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        endpoints = {**free_endpoints(), "replay_endpoint": endpoint}
+        system = ProcessSystem(corridor_settings(tmp_path, {"endpoints": endpoints}))
+        peer = system.start("replay_server")
+        _, errors = system.processes[peer].communicate(timeout=STOP_DEADLINE_S)
+
+    assert system.processes[peer].returncode == 2
+    (line,) = errors.splitlines()
+    assert endpoint in line
+    assert "another run" in line
+
+
+@pytest.mark.parametrize(
+    ("package", "words", "named"),
+    [
+        ("actor", ["--index", "99"], "--index must be from 0 to 7"),
+        ("learner", ["--gamma", "2"], "--gamma"),
+        ("replay_server", ["--config", "no-such-file.toml"], "no-such-file.toml"),
+    ],
+)
+def test_a_wrong_setting_ends_a_program_with_one_line(
+    package: str, words: list[str], named: str
+) -> None:
+    program = start_program(package, words)
+
+    _, errors = program.communicate(timeout=STOP_DEADLINE_S)
+
+    assert program.returncode == 2
+    (line,) = errors.splitlines()
+    assert named in line
+
+
+def test_programs_do_not_wait_for_torch_to_show_their_help() -> None:
+    program = start_program("learner", ["--help"])
+
+    took_s = wait_until("help", lambda: program.poll() is not None, STOP_DEADLINE_S)
+
+    program.communicate()
+    assert program.returncode == 0
+    assert took_s < 5.0

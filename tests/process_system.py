@@ -1,0 +1,116 @@
+"""The three programs as real processes, with a deadline on every wait."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common.config import Settings
+from common.jsonl import last_record
+from common.run_paths import RunPaths
+from common.settings_files import settings_to_dict
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+START_DEADLINE_S = 40.0
+STOP_DEADLINE_S = 15.0
+
+
+def free_endpoints() -> dict[str, str]:
+    """Three loopback endpoints that were free a moment ago."""
+    sockets = [socket.socket() for _ in range(3)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        ports = [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+    names = ("replay_endpoint", "weights_endpoint", "telemetry_endpoint")
+    return {name: f"tcp://127.0.0.1:{port}" for name, port in zip(names, ports, strict=True)}
+
+
+def wait_until(what: str, condition: Callable[[], bool], deadline_s: float) -> float:
+    """Seconds until the condition held; fails when it does not in time."""
+    start_s = time.monotonic()
+    while not condition():
+        elapsed_s = time.monotonic() - start_s
+        assert elapsed_s < deadline_s, f"{what}: not within {deadline_s} s"
+        time.sleep(0.02)
+    return time.monotonic() - start_s
+
+
+def start_program(package: str, words: Sequence[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", package, *words],
+        cwd=REPOSITORY,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@dataclass
+class ProcessSystem:
+    """Processes of one run by peer name."""
+
+    settings: Settings
+    processes: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> RunPaths:
+        return RunPaths.of(self.settings.run)
+
+    def start(self, package: str, index: int = 0, *more: str) -> str:
+        """Start a program; its peer name."""
+        peer = f"{package}-{index}"
+        words = ["--config", str(self.config_file()), "--log-file", str(self.log(peer)), *more]
+        if package == "actor":
+            words += ["--index", str(index)]
+        self.processes[peer] = start_program(package, words)
+        return peer
+
+    def config_file(self) -> Path:
+        path = self.paths.config
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({"settings": settings_to_dict(self.settings)}))
+        return path
+
+    def log(self, peer: str) -> Path:
+        return self.paths.process_log(peer)
+
+    def beat(self, peer: str) -> dict[str, object]:
+        """What the process said of itself last."""
+        return last_record(self.paths.process_heartbeat(peer)) or {}
+
+    def number(self, peer: str, name: str) -> float:
+        value = self.beat(peer).get(name)
+        return float(value) if isinstance(value, int | float) else 0.0
+
+    def wait_for(self, peer: str, name: str, at_least: float) -> None:
+        def is_there() -> bool:
+            code = self.processes[peer].poll()
+            assert code is None, f"{peer} ended with {code}"
+            return self.number(peer, name) >= at_least
+
+        wait_until(f"{peer}: {name} >= {at_least}", is_there, START_DEADLINE_S)
+
+    def terminate(self, peer: str) -> int:
+        self.processes[peer].send_signal(signal.SIGTERM)
+        return self.processes[peer].wait(STOP_DEADLINE_S)
+
+    def close(self) -> None:
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.kill()
+            process.communicate(timeout=STOP_DEADLINE_S)

@@ -1,0 +1,293 @@
+"""The learner's loop with a real replay server in the same process and a scripted actor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from common.batch import Batch
+from common.checkpoint_files import list_numbered, load_checkpoint
+from common.config import Settings
+from common.errors import MarioError
+from common.jsonl import read_jsonl
+from common.memory_transport import MemoryNetwork
+from common.messages import BlockMessage
+from common.run_paths import RunPaths
+from common.weights import decode_header
+from learner.assembly import build
+from learner.loop import MAX_SKIPPED_IN_A_ROW, LearnerLoop
+from learner.losses import LossTerms
+from replay_server.assembly import build as build_replay
+from tests.block_factory import cut_blocks, random_play
+from tests.run_factory import corridor_settings
+from tests.scripted_peers import FakeClock, ScriptedClient, identity
+
+BLOCK_ITEMS = 16
+
+
+class Lesson:
+    """Everything but actors; `feed` plays their part."""
+
+    def __init__(self, settings: Settings, resume: Path | None = None) -> None:
+        self.settings = settings
+        self.paths = RunPaths.of(settings.run)
+        self.clock = FakeClock()
+        network = MemoryNetwork()
+        endpoints = settings.endpoints
+        self.server = build_replay(settings, network)
+        self.weights = network.subscriber(endpoints.weights_endpoint)
+        self.loop: LearnerLoop = build(
+            settings, network, resume=resume, clock=self.clock, watch_gpus=False
+        )
+        who = identity("actor", run_id=settings.run.run)
+        self.actor = ScriptedClient(network, who, settings.spec, endpoints.replay_endpoint)
+        self.actor.say_hello()
+        self.sequence = 0
+        self.published: list[int] = []
+
+    def feed(self, num_blocks: int) -> None:
+        rng = np.random.default_rng(self.sequence)
+        spec = self.settings.spec
+        steps = random_play(BLOCK_ITEMS * (num_blocks + 4), spec, rng)
+        for block in cut_blocks(steps, BLOCK_ITEMS, spec)[:num_blocks]:
+            message = BlockMessage(
+                incarnation=1,
+                sequence=self.sequence,
+                env_index=0,
+                weight_generation=0,
+                weight_version=0,
+                stage="1-1",
+            )
+            self.sequence += 1
+            arrays = {name: getattr(block, name) for name in message.arrays}
+            self.actor.say(message, arrays)
+
+    def settle(self) -> None:
+        while self.server.tick():
+            pass
+        self.actor.read()
+
+    def run(self, ticks: int) -> int:
+        """Updates made in this many ticks of the learner."""
+        before = self.updates
+        for _ in range(ticks):
+            if self.loop.is_done:
+                break
+            self.clock.advance(0.3)
+            self.settle()
+            self.loop.tick()
+            frame = self.weights.newest(0)
+            if frame is not None:
+                self.published.append(decode_header(frame).version)
+        return self.updates - before
+
+    @property
+    def updates(self) -> int:
+        return self.loop._learner.updates
+
+    def close(self) -> None:
+        self.loop.close()
+        self.server.close()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return corridor_settings(tmp_path, {"run": {"metrics_interval_s": 3600.0}})
+
+
+@pytest.fixture
+def lesson(settings: Settings) -> Iterator[Lesson]:
+    lesson = Lesson(settings)
+    yield lesson
+    lesson.close()
+
+
+def changed(settings: Settings, section: str, changes: Mapping[str, object]) -> Settings:
+    new = replace(getattr(settings, section), **changes)
+    return replace(settings, **{section: new})
+
+
+def test_weights_are_published_at_the_start_and_at_the_interval(lesson: Lesson) -> None:
+    lesson.run(3)
+    lesson.feed(20)
+
+    lesson.run(40)
+
+    updates = lesson.updates
+    assert updates >= 25
+    assert lesson.published == list(range(0, updates + 1, 10))
+
+
+def test_nothing_is_learned_before_learning_starts(lesson: Lesson) -> None:
+    lesson.feed(6)
+    assert lesson.run(20) == 0
+
+    lesson.feed(1)
+    assert lesson.run(5) > 0
+
+
+def test_priorities_come_back_to_the_buffer(lesson: Lesson) -> None:
+    lesson.feed(10)
+    lesson.run(4)
+    service = lesson.server._service
+    before = service.buffer.mass
+
+    lesson.run(4)
+    lesson.settle()
+
+    assert service.buffer.mass != before
+    assert service.buffer.stale_priorities_total == 0
+
+
+def test_the_end_saves_the_state_and_the_counters(lesson: Lesson) -> None:
+    lesson.feed(10)
+    lesson.run(20)
+
+    lesson.loop.finish(1.0)
+
+    (path,) = list_numbered(lesson.paths.checkpoints)
+    data = load_checkpoint(path)
+    assert data.agent_steps == 10 * BLOCK_ITEMS
+    saved = data.tensors["network"]
+    for name, tensor in lesson.loop._learner.online.state_dict().items():
+        assert torch.equal(saved[name], tensor), name
+    (line,) = read_jsonl(lesson.paths.metrics)
+    assert line["global_step"] == 10 * BLOCK_ITEMS
+    assert line["updates"] == lesson.updates
+
+
+def test_the_budget_of_agent_steps_ends_it(settings: Settings) -> None:
+    lesson = Lesson(changed(settings, "run", {"max_agent_steps": 12 * BLOCK_ITEMS}))
+    lesson.feed(11)
+    lesson.run(10)
+    before = lesson.loop.is_done
+
+    lesson.feed(1)
+    lesson.run(10)
+
+    assert not before
+    assert lesson.loop.is_done
+    lesson.close()
+
+
+def test_a_resumed_learner_goes_on_where_it_was(settings: Settings) -> None:
+    first = Lesson(settings)
+    first.feed(10)
+    first.run(20)
+    first.loop.finish(1.0)
+    first.close()
+    (checkpoint,) = list_numbered(first.paths.checkpoints)
+
+    second = Lesson(settings, resume=checkpoint)
+    second.run(1)
+
+    assert second.updates == first.updates
+    assert second.loop._progress.agent_steps == 10 * BLOCK_ITEMS
+    assert second.published == [first.updates]
+    second.feed(8)
+    updates = second.run(30)
+    # The new server is empty: what it stores is earned anew, from the start of learning on.
+    earned = (8 * BLOCK_ITEMS - settings.replay.learning_starts) * 2.0
+    slack = settings.replay.balance_slack_agent_steps * 2.0
+    assert 0 < updates <= (earned + slack) / settings.learner.batch_size + 1
+    assert second.loop._progress.agent_steps == 18 * BLOCK_ITEMS
+    second.close()
+
+
+def test_learning_rate_and_beta_follow_agent_steps(settings: Settings) -> None:
+    chosen = changed(settings, "replay", {"per_beta_anneal_agent_steps": 1000})
+    lesson = Lesson(chosen)
+    for blocks in (10, 6, 4):
+        lesson.feed(blocks)
+        lesson.run(10)
+
+        steps = lesson.sequence * BLOCK_ITEMS
+        rate = lesson.loop._learner.optimizer.param_groups[0]["lr"]
+        start, end = chosen.learner.learning_rate, chosen.learner.learning_rate_final
+        assert rate == pytest.approx(start + (end - start) * steps / 2000)
+        assert lesson.loop._source.beta == pytest.approx(0.4 + 0.6 * steps / 1000)
+    lesson.close()
+
+
+def test_a_batch_is_used_as_often_as_it_was_paid_for(settings: Settings) -> None:
+    lesson = Lesson(changed(settings, "replay", {"per_sample_interval": 4}))
+    lesson.run(3)
+    lesson.feed(10)
+
+    lesson.run(6)
+
+    service = lesson.server._service
+    assert lesson.updates % 4 == 0
+    assert lesson.updates > 0
+    assert service.limiter.counts.sampled == 4 * service.buffer.sampled_items_total
+    assert service.buffer.inserted_items_total == 10 * BLOCK_ITEMS
+    lesson.close()
+
+
+def spoil_losses(lesson: Lesson, times: int) -> None:
+    """The next losses are NaN, as after an overflow."""
+    learner, left = lesson.loop._learner, [times]
+    original = learner._loss_terms
+
+    def spoilt(batch: Batch) -> LossTerms:
+        terms = original(batch)
+        left[0] -= 1
+        return replace(terms, loss=terms.loss * math.nan) if left[0] >= 0 else terms
+
+    learner._loss_terms = spoilt
+
+
+def test_ten_updates_in_a_row_that_are_not_finite_save_and_end_the_run(lesson: Lesson) -> None:
+    lesson.feed(10)
+    lesson.run(5)
+    before = {name: t.clone() for name, t in lesson.loop._learner.online.state_dict().items()}
+    good_updates = lesson.updates
+    spoil_losses(lesson, MAX_SKIPPED_IN_A_ROW)
+
+    with pytest.raises(MarioError, match="10 updates in a row were not finite"):
+        lesson.run(50)
+
+    (path,) = list_numbered(lesson.paths.checkpoints)
+    saved = load_checkpoint(path).tensors["network"]
+    assert lesson.updates == good_updates
+    assert all(torch.equal(saved[name], before[name]) for name in before)
+
+
+def test_nine_updates_that_are_not_finite_are_survived_and_counted(lesson: Lesson) -> None:
+    lesson.feed(10)
+    lesson.run(5)
+    spoil_losses(lesson, MAX_SKIPPED_IN_A_ROW - 1)
+
+    lesson.run(15)
+    lesson.loop.finish(1.0)
+
+    (line,) = read_jsonl(lesson.paths.metrics)
+    assert line["skipped_updates_total"] == MAX_SKIPPED_IN_A_ROW - 1
+    assert isinstance(line["loss_total"], float)
+
+
+def test_a_waiting_learner_says_for_whom(settings: Settings) -> None:
+    lesson = Lesson(changed(settings, "run", {"metrics_interval_s": 1e-6}))
+    lesson.run(10)
+    lesson.close()
+
+    states = [record["state"] for record in read_jsonl(lesson.paths.heartbeat)]
+    assert states[-1] == "waiting for actors (0 steps in the buffer)"
+
+
+def test_metrics_lines_hold_figures_of_the_replay_server(settings: Settings) -> None:
+    lesson = Lesson(changed(settings, "run", {"metrics_interval_s": 1e-6}))
+    lesson.feed(10)
+    lesson.run(12)
+    lesson.close()
+
+    last = list(read_jsonl(lesson.paths.metrics))[-1]
+    assert last["replay_size"] == 10 * BLOCK_ITEMS
+    assert last["samples_per_insert_target"] == 2.0
+    assert last["global_step"] == 10 * BLOCK_ITEMS

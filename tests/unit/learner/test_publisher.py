@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import torch
+
+from common.memory_transport import MemoryNetwork
+from common.weights import decode_weights
+from learner.publisher import WeightOrigin, WeightPublisher
+from tests.learner_factory import TINY, tiny_learner
+
+ORIGIN = WeightOrigin(run_id="mine", generation=5, network="small", num_quantiles=4, spec=TINY)
+
+
+def test_what_is_published_is_the_network_with_its_origin() -> None:
+    lines, network = MemoryNetwork(), tiny_learner().online
+    publisher = WeightPublisher(lines.publisher("weights"), ORIGIN, 100)
+
+    publisher.publish(network, version=7, agent_steps=99)
+
+    frame = lines.subscriber("weights").newest(0)
+    assert frame is not None
+    expected = {name: tuple(t.shape) for name, t in network.state_dict().items()}
+    header, tensors = decode_weights(frame, expected)
+    assert (header.run_id, header.generation) == ("mine", 5)
+    assert (header.version, header.agent_steps) == (7, 99)
+    assert all(torch.equal(tensors[n], t) for n, t in network.state_dict().items())
+
+
+def test_a_version_is_due_after_the_interval() -> None:
+    publisher = WeightPublisher(MemoryNetwork().publisher("weights"), ORIGIN, 10)
+    before_any = publisher.is_due(20)
+    publisher.publish(tiny_learner().online, version=20, agent_steps=0)
+
+    assert before_any
+    assert not publisher.is_due(29)
+    assert publisher.is_due(30)

@@ -1,0 +1,233 @@
+"""ZeroMQ behind the channels: what only a real network can do wrong."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import zmq
+
+from common import transport
+from common.channels import Dealer, Network, Router
+from common.errors import ConfigError
+from common.transport import SocketOptions, ZmqNetwork
+from tests.kept_network import kept
+
+pytestmark = pytest.mark.integration
+
+DEADLINE_S = 5.0
+QUICK = SocketOptions(reconnect_ms=10, reconnect_max_ms=50)
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    made = kept(ZmqNetwork(QUICK))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="wz"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+        return number
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < end_s, "not within the deadline"
+        time.sleep(0.01)
+
+
+def answers(router: Router, dealer: Dealer) -> bool:
+    """Whether a question is answered within a moment."""
+    dealer.send([b"question"])
+    arrival = router.receive(100)
+    return (
+        arrival is not None
+        and router.send(arrival[0], [b"answer"])
+        and dealer.receive(100) is not None
+    )
+
+
+@pytest.mark.parametrize("kind", ["router", "publisher", "puller"])
+def test_a_taken_port_is_refused_by_name(network: Network, port: int, kind: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+
+        with pytest.raises(ConfigError, match=rf"cannot bind tcp://127\.0\.0\.1:{port}.*in use"):
+            getattr(network, kind)(f"tcp://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("kind", ["router", "publisher", "puller"])
+@pytest.mark.parametrize("host", ["*", "0.0.0.0", "192.0.2.1", "[::]"])  # noqa: S104 - refused
+def test_anything_but_loopback_is_refused(
+    network: Network, port: int, kind: str, host: str
+) -> None:
+    with pytest.raises(ConfigError, match="not loopback"):
+        getattr(network, kind)(f"tcp://{host}:{port}")
+
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_a_folder_that_is_not_there_is_refused_by_name(
+    network: Network, short_folder: Path
+) -> None:
+    with pytest.raises(ConfigError, match="none/replay"):
+        network.router(f"ipc://{short_folder}/none/replay")
+
+
+@pytest.mark.parametrize("host", ["*", "ho!st"])
+def test_an_address_that_cannot_be_reached_is_refused(network: Network, host: str) -> None:
+    with pytest.raises(ConfigError, match="cannot connect"):
+        network.dealer(f"tcp://{host}:5601", "a-1.1")
+
+
+def test_ipv6_loopback_works(network: Network, port: int) -> None:
+    try:
+        router = network.router(f"tcp://[::1]:{port}")
+    except ConfigError as error:
+        pytest.skip(f"no IPv6 loopback on this host: {error}")
+    dealer = network.dealer(f"tcp://[::1]:{port}", "a-1.1")
+
+    eventually(lambda: answers(router, dealer))
+
+
+def test_a_closed_port_can_be_bound_again(network: Network, port: int) -> None:
+    for _ in range(3):
+        network.router(f"tcp://127.0.0.1:{port}").close()
+        with socket.socket() as probe:
+            eventually(lambda: probe.connect_ex(("127.0.0.1", port)) != 0)
+
+
+def test_a_client_finds_a_restarted_server(network: Network, port: int) -> None:
+    endpoint = f"tcp://127.0.0.1:{port}"
+    first = network.router(endpoint)
+    dealer = network.dealer(endpoint, "a-1.1")
+    eventually(lambda: answers(first, dealer))
+
+    first.close()
+    time.sleep(0.1)
+    second = network.router(endpoint)
+
+    eventually(lambda: answers(second, dealer))
+
+
+def test_a_subscriber_finds_a_restarted_publisher(network: Network, port: int) -> None:
+    endpoint = f"tcp://127.0.0.1:{port}"
+    first = network.publisher(endpoint)
+    subscriber = network.subscriber(endpoint)
+    eventually(lambda: first.pump() > 0)
+
+    first.close()
+    second = network.publisher(endpoint)
+    second.publish(b"new life")
+
+    def receives() -> bool:
+        # A lost line is noticed and mended inside the calls of both sides.
+        second.pump()
+        frame = subscriber.newest(10)
+        return frame is not None and bytes(frame) == b"new life"
+
+    eventually(receives)
+
+
+def test_the_newest_client_takes_over_an_identity(network: Network, short_folder: Path) -> None:
+    endpoint = f"ipc://{short_folder}/replay"
+    router = network.router(endpoint)
+    old = network.dealer(endpoint, "a-1.1")
+    eventually(lambda: answers(router, old))
+
+    new = network.dealer(endpoint, "a-1.1")
+
+    eventually(lambda: answers(router, new))
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"\xff" * 100_000,
+        b"\xff\0\0\0\0\0\0\0\x01\x7f",
+        b"",
+    ],
+    ids=["http", "tls", "noise", "half a greeting", "silence"],
+)
+def test_garbage_on_the_port_disturbs_nobody(network: Network, port: int, garbage: bytes) -> None:
+    endpoint = f"tcp://127.0.0.1:{port}"
+    router, dealer = network.router(endpoint), network.dealer(endpoint, "a-1.1")
+
+    with socket.create_connection(("127.0.0.1", port), timeout=1) as stranger:
+        stranger.sendall(garbage)
+        eventually(lambda: answers(router, dealer))
+
+    assert router.receive(50) is None
+
+
+def test_many_silent_connections_disturb_nobody(network: Network, port: int) -> None:
+    endpoint = f"tcp://127.0.0.1:{port}"
+    router = network.router(endpoint)
+    strangers = [socket.create_connection(("127.0.0.1", port), timeout=1) for _ in range(200)]
+
+    dealer = network.dealer(endpoint, "a-1.1")
+    eventually(lambda: answers(router, dealer))
+
+    for stranger in strangers:
+        stranger.close()
+
+
+def test_a_message_over_the_limit_ends_its_connection_only(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "MAX_FRAME_BYTES", 10_000)
+    network = kept(ZmqNetwork(QUICK))
+    endpoint = f"tcp://127.0.0.1:{port}"
+    router, dealer = network.router(endpoint), network.dealer(endpoint, "a-1.1")
+    big = network.dealer(endpoint, "a-2.1")
+    eventually(lambda: answers(router, dealer))
+
+    assert big.send([bytes(10_001)])
+    time.sleep(0.1)
+    assert router.receive(50) is None
+    assert big.send([bytes(10_000)])
+
+    arrival = router.receive(2_000)
+    assert arrival is not None
+    assert len(arrival[1][0]) == 10_000
+    eventually(lambda: answers(router, dealer))
+    network.close()
+
+
+def test_a_server_of_another_kind_is_survived(network: Network, port: int) -> None:
+    endpoint = f"tcp://127.0.0.1:{port}"
+    with zmq.Context() as context, context.socket(zmq.PULL) as foreign:
+        foreign.bind(endpoint)
+        dealer = network.dealer(endpoint, "a-1.1")
+        dealer.send([b"hello"])
+
+        assert dealer.receive(100) is None
+        foreign.close(linger=0)
+
+
+def test_an_old_libzmq_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zmq, "zmq_version_info", lambda: (4, 3, 4))
+
+    with pytest.raises(ConfigError, match=r"libzmq .*4\.3\.5"):
+        ZmqNetwork()

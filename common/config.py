@@ -11,9 +11,9 @@ from typing import Literal
 
 from common.endpoints import check_connect
 from common.errors import ConfigError
-from common.game import ACTION_SETS, STAGES
+from common.game import ACTION_SETS, STAGES, num_actions_of
 from common.ids import check_run_name
-from common.specs import MAX_FRAME_SIDE, MAX_N_STEP, MAX_STACK, DataSpec
+from common.specs import MAX_FRAME_SIDE, MAX_N_STEP, MAX_QUANTILES, MAX_STACK, DataSpec
 
 
 def _require(condition: bool, name: str, expected: str, got: object) -> None:
@@ -134,7 +134,7 @@ class ActorSettings:
         _require_between(self, 1, 1024, "block_steps")
         _require_between(self, 1, 64, "send_window")
         _require_positive(self, "epsilon_anneal_agent_steps", "epsilon_warmup_agent_steps")
-        _require_between(self, 0, self.actors, "min_actors")
+        _require_between(self, 1, self.actors, "min_actors")
 
     @property
     def num_envs(self) -> int:
@@ -217,7 +217,7 @@ class LearnerSettings:
     """Numbered checkpoints to keep."""
 
     def __post_init__(self) -> None:
-        _require_between(self, 1, 512, "num_quantiles")
+        _require_between(self, 1, MAX_QUANTILES, "num_quantiles")
         _require_between(self, 1, 65_536, "batch_size")
         _require_positive(self, "learning_rate", "learning_rate_final", "adam_epsilon")
         _require_positive(self, "learning_rate_anneal_agent_steps", "max_grad_norm")
@@ -274,11 +274,11 @@ class Settings:
             height=self.env.size,
             width=self.env.size,
             stack=self.env.stack,
-            num_actions=num_actions_of(self.env),
+            num_actions=count_actions(self.env),
             n_step=self.replay.n_step,
         )
 
 
-def num_actions_of(env: EnvSettings) -> int:
+def count_actions(env: EnvSettings) -> int:
     """The corridor has its own three actions, whatever set is chosen for Mario."""
-    return 3 if env.game == "corridor" else len(ACTION_SETS[env.actions])
+    return 3 if env.game == "corridor" else num_actions_of(env.actions)

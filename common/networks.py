@@ -12,11 +12,10 @@ from torch.nn import functional
 from common.errors import ConfigError
 from common.network_bodies import NetworkKind, build_body, count_features
 from common.quantiles import greedy_actions
-from common.specs import DataSpec
+from common.specs import MAX_QUANTILES, DataSpec
 
 STREAM_WIDTHS: dict[NetworkKind, int] = {"small": 256, "nature": 512, "impala": 256}
 """Units of the first dense layer of the value stream, and as many of the advantage stream."""
-MAX_QUANTILES = 1024
 PIXEL_SCALE = 1.0 / 255.0
 
 

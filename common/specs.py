@@ -10,6 +10,7 @@ MAX_ACTIONS = 64
 MAX_STACK = 16
 MAX_FRAME_SIDE = 256
 MAX_N_STEP = 64
+MAX_QUANTILES = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from common.codec import Buffer, unpack_header
 from common.errors import BadMessage
 from common.field_checks import check_fields
 from common.messages import MAX_HEADER_BYTES, PROTOCOL_VERSION, Count, Range, RunName, Text
-from common.specs import DataSpec
+from common.specs import MAX_QUANTILES, DataSpec
 
 _LENGTH = struct.Struct("<I")
 _HEADER_KEYS = frozenset({"f", "t", "h"})
@@ -42,7 +42,7 @@ class WeightHeader:
     agent_steps: Count
     """Agent steps of the whole run so far, for schedules on the actors."""
     network: Annotated[str, Text(32)]
-    num_quantiles: Annotated[int, Range(1, 512)]
+    num_quantiles: Annotated[int, Range(1, MAX_QUANTILES)]
     spec: DataSpec
 
     @property

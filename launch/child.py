@@ -33,7 +33,7 @@ class Child:
         self.spec.log_file.parent.mkdir(parents=True, exist_ok=True)
         with self.spec.log_file.open("ab") as log:
             self.process = subprocess.Popen(
-                self.spec.argv,
+                self.spec.restart_argv if self.restarts else self.spec.argv,
                 env={**os.environ, **self.spec.environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

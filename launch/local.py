@@ -43,8 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) -> ExitCode:
-    if args.fresh or args.resume == "none":
-        announce_set_aside(paths, console)
+    if (args.fresh or args.resume == "none") and paths.root.exists():
+        # Under the lock of the old run: it may still be going on.
+        with locked(paths):
+            announce_set_aside(paths, console)
     make_run_dir(paths)
     stop = StopFlag.on_signals()
     with locked(paths), private_endpoints() as endpoints:
@@ -85,8 +87,7 @@ def settle_device(settings: Settings, words: Sequence[str], console: Console) ->
 
 def announce_set_aside(paths: RunPaths, console: Console) -> None:
     moved = set_aside(paths)
-    if moved is not None:
-        console.print(f"the earlier run is kept in {moved}", markup=False, highlight=False)
+    console.print(f"the earlier run is kept in {moved}", markup=False, highlight=False)
 
 
 def announce_start(

@@ -22,6 +22,8 @@ class ProcessSpec:
     role: Role
     index: int
     argv: tuple[str, ...]
+    restart_argv: tuple[str, ...]
+    """After a crash: a learner then goes on from its own newest checkpoint."""
     environment: Mapping[str, str]
     log_file: Path
     heartbeat_file: Path
@@ -32,25 +34,40 @@ class ProcessSpec:
 
 
 def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[ProcessSpec]:
-    """In the order in which they are started; they are stopped the other way round."""
+    """In the order in which they are started."""
     learner_threads = learner_thread_count(settings.learner.learner_threads)
     specs = [
         _spec(paths, "replay_server", 0, threads=1),
-        _spec(paths, "learner", 0, threads=learner_threads, extra=("--resume", resume)),
+        _spec(
+            paths,
+            "learner",
+            0,
+            threads=learner_threads,
+            extra=("--resume", resume),
+            restart_extra=("--resume", "auto"),
+        ),
     ]
     for index in range(settings.actor.actors):
         specs.append(_spec(paths, "actor", index, threads=1, extra=("--index", str(index))))
     return specs
 
 
-def _spec(
-    paths: RunPaths, role: Role, index: int, *, threads: int, extra: tuple[str, ...] = ()
+def _spec(  # noqa: PLR0913 - a command line in parts
+    paths: RunPaths,
+    role: Role,
+    index: int,
+    *,
+    threads: int,
+    extra: tuple[str, ...] = (),
+    restart_extra: tuple[str, ...] | None = None,
 ) -> ProcessSpec:
     name = peer_id(role, index)
+    command = (sys.executable, "-m", role, "--config", str(paths.config))
     return ProcessSpec(
         role=role,
         index=index,
-        argv=(sys.executable, "-m", role, "--config", str(paths.config), *extra),
+        argv=(*command, *extra),
+        restart_argv=(*command, *(extra if restart_extra is None else restart_extra)),
         environment={
             **thread_environment(threads),
             PARENT_PID_VARIABLE: str(os.getpid()),

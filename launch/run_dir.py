@@ -59,10 +59,8 @@ def locked(paths: RunPaths) -> Iterator[None]:
         yield
 
 
-def set_aside(paths: RunPaths) -> Path | None:
+def set_aside(paths: RunPaths) -> Path:
     """Move an existing run out of the way for `--fresh`; returns where it went."""
-    if not paths.root.exists():
-        return None
     stamp = time.strftime("%Y%m%d-%H%M%S")
     target = paths.root.with_name(f"{paths.root.name}.before-{stamp}")
     paths.root.rename(target)

@@ -96,13 +96,17 @@ def run_processes(session: Session) -> ExitCode:
 def prewarm(session: Session) -> None:
     """Build one environment before the actors: files are cached, and faults show at once."""
     env = session.settings.env
-    result = subprocess.run(
-        [sys.executable, "-m", "actor.env.probe", "--game", env.game, "--stage", env.stage],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=construction_deadline_s(1),
-    )
+    words = ("--game", env.game, "--stage", env.stage)
+    try:
+        result = subprocess.run(
+            [sys.executable, "-m", "actor.env.probe", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=construction_deadline_s(1),
+        )
+    except subprocess.TimeoutExpired as error:
+        raise EnvironmentFailed(f"building an environment took over {error.timeout} s") from error
     if result.returncode != 0:
         raise EnvironmentFailed(f"no environment can be built here: {result.stdout.strip()}")
 

@@ -102,7 +102,7 @@ class Supervisor:
         else:
             actors = [other for other in self.children if other.spec.role == "actor"]
             usable = sum(other.state != "off" for other in actors)
-            if usable < max(self._min_actors, 1):
+            if usable < self._min_actors:
                 reason = f"only {usable} of {len(actors)} actors can be kept alive"
                 self._end(ExitCode.TEMPORARY, reason, child)
 

@@ -11,7 +11,7 @@ import torch
 
 from common.batch import Batch, allocate_batch
 from common.channels import Network
-from common.checkpoint_files import load_checkpoint
+from common.checkpoint_files import list_numbered, load_checkpoint
 from common.config import Settings
 from common.devices import resolve_device
 from common.handshake import ServerLink, routing_id
@@ -81,7 +81,11 @@ def build(
         gpus=GpuWatch(interval_s) if watch_gpus else None,
         progress=progress,
     )
-    return LearnerLoop(parts, _plan(settings))
+    loop = LearnerLoop(parts, _plan(settings))
+    if not list_numbered(paths.checkpoints):
+        # From now on a restart finds where this start began, be it another run's checkpoint.
+        loop.save()
+    return loop
 
 
 def build_learner(settings: Settings) -> Learner:

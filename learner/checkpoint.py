@@ -54,7 +54,7 @@ class Checkpoint:
     agent_steps: int
     learner: LearnerSnapshot
     run: JsonObject
-    """Opaque to this module: limiter counters, schedules, seeds, the replay cut."""
+    """Opaque to this module: the counters of the run."""
 
 
 def checkpoint_of(learner: Learner, *, agent_steps: int, run: JsonObject) -> Checkpoint:

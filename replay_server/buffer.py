@@ -17,7 +17,7 @@ from common.errors import ReplayEmpty
 from common.specs import DataSpec
 from replay_server.priorities import DEFAULT_EPSILON, PriorityTable
 from replay_server.sampler import Sampler
-from replay_server.statistics import Clock, IntervalSummary, PhaseTimer, ReplayStats, UniqueRatio
+from replay_server.statistics import Clock, IntervalSummary, PhaseMeans, ReplayStats, UniqueRatio
 from replay_server.storage import DEFAULT_BLOCK_ITEMS, BlockStorage, ring_sizes
 
 
@@ -45,7 +45,7 @@ class ReplayBuffer:
         clock: Clock = time.perf_counter,
     ) -> None:
         sizes = ring_sizes(options.capacity_items, spec, block_items=options.block_items)
-        self._timer = PhaseTimer(clock)
+        self._timer = PhaseMeans(clock)
         self._storage = BlockStorage(sizes, spec, device=device, reward_dtype=options.reward_dtype)
         self._priorities = PriorityTable(
             sizes.steps, alpha=options.alpha, epsilon=options.epsilon, device=device

@@ -15,7 +15,7 @@ from common.batch import Batch, allocate_batch
 from common.blocks import FLAG_TERMINATED
 from common.errors import ConfigError
 from replay_server.priorities import PriorityTable
-from replay_server.statistics import PhaseTimer
+from replay_server.statistics import PhaseMeans
 from replay_server.storage import BlockStorage, StepColumns
 
 
@@ -83,7 +83,7 @@ class Sampler:
         *,
         discount: float,
         seed: int,
-        timer: PhaseTimer,
+        timer: PhaseMeans,
     ) -> None:
         self._storage = storage
         self._tree = priorities.tree

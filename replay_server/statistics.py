@@ -31,7 +31,7 @@ class RunningMean:
         self.value = _DECAY * past + (1.0 - _DECAY) * value
 
 
-class PhaseTimer:
+class PhaseMeans:
     """Running mean of the time that each named phase takes.
 
     On CUDA this is the time to enqueue the work: phases are not synchronised to be measured.

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from actor.env.corridor import OPTIMAL_RETURN
-from common.checkpoint_files import list_numbered, verify_checkpoint
+from common.checkpoint_files import list_numbered, load_checkpoint, verify_checkpoint
 from common.jsonl import last_record, read_jsonl
 from common.metrics import METRIC_NAMES
 from tests.processes import end, processes_mentioning, run, start, wait_until, write_corridor
@@ -33,6 +33,7 @@ class Finished:
     learned_s: float
     output: str
     restart_pids: tuple[int, int]
+    updates_before_kill: int
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
     try:
         wait_until(lambda: _metric(root, "global_step") > 1_000, 60, "a thousand agent steps")
         pids = _kill_and_wait_for_another(root)
+        updates = _kill_learner_and_wait_for_another(root)
         learned_s = wait_until(
             lambda: _metric(root, "recent_return_p50") >= OPTIMAL_RETURN,
             LEARNING_DEADLINE_S,
@@ -61,7 +63,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
         launcher.send_signal(signal.SIGINT)
         output, _ = launcher.communicate(timeout=60)
         stop_s = time.monotonic() - pressed
-        yield Finished(root, launcher.returncode, stop_s, learned_s, output, pids)
+        yield Finished(root, launcher.returncode, stop_s, learned_s, output, pids, updates)
     finally:
         end(launcher)
         for process in processes_mentioning(str(root)):
@@ -83,6 +85,31 @@ def _kill_and_wait_for_another(root: Path) -> tuple[int, int]:
     psutil.Process(first).kill()
     wait_until(lambda: _actor_pid(root) != first, 30, "another life of actor-0")
     return first, _actor_pid(root)
+
+
+def _kill_learner_and_wait_for_another(root: Path) -> int:
+    """Updates in the newest checkpoint when the learner was killed."""
+    log = root / "logs" / "learner-0.log"
+    wait_until(lambda: len(list_numbered(root / "checkpoints")) > 1, 60, "a checkpoint")
+    beat = last_record(root / "heartbeats" / "learner-0.jsonl") or {}
+    psutil.Process(int(str(beat["pid"]))).kill()
+    saved = _saved_updates(root)
+    wait_until(lambda: "resumed" in log.read_text(encoding="utf-8"), 30, "a resumed learner")
+    return saved
+
+
+def _saved_updates(root: Path) -> int:
+    newest = load_checkpoint(list_numbered(root / "checkpoints")[0])
+    counters = newest.state["learner"]
+    assert isinstance(counters, dict)
+    return int(counters["updates"])
+
+
+def test_a_killed_learner_went_on_from_its_checkpoint(finished: Finished) -> None:
+    log = (finished.root / "logs" / "learner-0.log").read_text(encoding="utf-8")
+
+    assert finished.updates_before_kill > 0
+    assert f"updates={finished.updates_before_kill}" in log
 
 
 def test_the_optimum_is_reached(finished: Finished) -> None:

@@ -119,13 +119,15 @@ def test_a_lost_launcher_takes_its_children_with_it(
 def test_a_second_launcher_is_refused_and_told_by_whom(
     launcher: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    code, output = run(
-        LOCAL, "--device", "cpu", "--runs-dir", str(tmp_path), "--run", "r", timeout_s=20
-    )
+    words = ("--device", "cpu", "--runs-dir", str(tmp_path), "--run", "r")
 
-    assert code == 2
-    assert f"in use by process {launcher.pid}" in output
+    answers = [run(LOCAL, *words, timeout_s=20), run(LOCAL, *words, "--fresh", timeout_s=20)]
+
+    for code, output in answers:
+        assert code == 2
+        assert f"in use by process {launcher.pid}" in output
     assert launcher.poll() is None
+    assert (tmp_path / "r" / "metrics.jsonl").exists()
 
 
 def test_fresh_moves_the_earlier_run_aside(launcher: subprocess.Popen[str], tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import torch
 
 from replay_server.statistics import (
     IntervalSummary,
-    PhaseTimer,
+    PhaseMeans,
     PrioritySummary,
     RunningMean,
     UniqueRatio,
@@ -30,7 +30,7 @@ def tree_of(priorities: torch.Tensor) -> SumTree:
 
 def test_phases_are_measured_in_ms_by_the_given_clock() -> None:
     clock = FakeClock()
-    timer = PhaseTimer(clock)
+    timer = PhaseMeans(clock)
     with timer.phase("tree"):
         clock.now_s += 0.002
 

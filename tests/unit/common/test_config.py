@@ -49,7 +49,7 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
         "send_window": [0, 65],
         "epsilon_anneal_agent_steps": [0, -1],
         "epsilon_warmup_agent_steps": [0, -1],
-        "min_actors": [-1, 9],
+        "min_actors": [-1, 0, 9],
     },
     ReplaySettings: {
         "capacity": [-1],
@@ -122,7 +122,7 @@ def test_defaults_are_valid() -> None:
     [
         (EnvSettings, {"size": 8}),
         (EnvSettings, {"size": 256, "stack": 16}),
-        (ActorSettings, {"actors": 1, "min_actors": 0}),
+        (ActorSettings, {"actors": 1, "min_actors": 1}),
         (ActorSettings, {"actors": 10_000, "block_steps": 1024, "send_window": 64}),
         (ReplaySettings, {"per_alpha": 0, "per_beta": 1, "n_step": 64, "gamma": 0.999}),
         (LearnerSettings, {"batch_size": 65_536, "prefetch_batches": 16}),

@@ -152,6 +152,22 @@ def test_a_new_welcome_tells_the_new_life_of_the_server() -> None:
     assert talk.link.server_incarnation == 10
 
 
+def test_a_repeated_welcome_of_the_same_server_is_no_news() -> None:
+    talk = Conversation()
+    talk.welcome()
+
+    assert talk.answer(Welcome(server_incarnation=9, window=4)) is None
+    assert talk.answer(Welcome(server_incarnation=10, window=4)) is not None
+
+
+def test_a_welcome_after_identify_is_news() -> None:
+    talk = Conversation()
+    talk.welcome()
+    talk.answer(Identify(server_incarnation=9))
+
+    assert talk.answer(Welcome(server_incarnation=9, window=4)) is not None
+
+
 def test_refused_names_both_sides_and_is_a_configuration_error() -> None:
     talk = Conversation()
 

@@ -16,7 +16,7 @@ from common.messages import MAX_ARRAYS, MAX_HEADER_BYTES, MESSAGES, PROTOCOL_VER
 from tests.message_factory import EXAMPLES, example_arrays, example_frames
 
 MEMORY_LIMIT_BYTES = 16 * 1024 * 1024
-PING = {"v": PROTOCOL_VERSION, "t": "ping", "f": {"incarnation": 1}, "a": []}
+PING = {"v": PROTOCOL_VERSION, "t": "ping", "f": {"incarnation": 1, "question": 1}, "a": []}
 
 
 def header(**changes: object) -> bytes:
@@ -243,6 +243,7 @@ def test_a_flipped_bit_in_an_array_is_noticed() -> None:
         b"\x90" * MAX_HEADER_BYTES,
         b"\xdc\x04\x00" * (MAX_HEADER_BYTES // 3),
         b"\xdd\x00\x00\x04\x00" * (MAX_HEADER_BYTES // 5),
+        b"\xdd\x00\x00\xea\x60" * (MAX_HEADER_BYTES // 5),
         b"\xdc\x04\x00" + b"\x80" * (MAX_HEADER_BYTES - 3),
         b"\x91" * MAX_HEADER_BYTES,
         b"\xdd\x7f\xff\xff\xff" * 1000,
@@ -272,7 +273,7 @@ def test_headers_fit_their_limit_with_room(tag: str) -> None:
 
 
 def test_frames_may_be_any_buffer() -> None:
-    (frame,) = encode(Ping(incarnation=5))
+    (frame,) = encode(Ping(incarnation=5, question=1))
 
     for kind in (bytes, bytearray, memoryview):
-        assert decode([kind(frame)]).message == Ping(incarnation=5)
+        assert decode([kind(frame)]).message == Ping(incarnation=5, question=1)

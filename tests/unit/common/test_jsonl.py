@@ -135,6 +135,24 @@ def test_a_rotation_that_fails_keeps_writing_to_our_own_file(tmp_path: Path) -> 
     assert (tmp_path / "foreign").read_bytes() == b""
 
 
+def test_a_rotation_without_a_new_file_goes_on_in_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.jsonl"
+    writer = JsonlWriter(path, rotate_bytes=10)
+
+    def too_many(*_: object) -> int:
+        raise OSError(24, "too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", too_many)
+        writer.write({"number": 1})
+    writer.write({"number": 2})
+    writer.close()
+
+    assert list(read_jsonl(tmp_path / "x.jsonl.1")) == [{"number": 1}, {"number": 2}]
+
+
 def test_a_full_disk_is_reported_once_and_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
     writer = JsonlWriter(Path("/dev/full"))
 

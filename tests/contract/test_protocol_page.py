@@ -49,8 +49,10 @@ def type_text(hint: Any) -> str:
         word = "text" if rule.pattern == PLAIN_TEXT else "file name"
         return f"{word}, at most {rule.max_length}"
     assert isinstance(rule, Range)
+    if base is int and rule.high == COUNTER_MAX:
+        return f"count from {rule.low}" if rule.low else "count"
     if base is int:
-        return "count" if rule.high == COUNTER_MAX else f"int {rule.low} to {rule.high}"
+        return f"int {rule.low} to {rule.high}"
     return f"float {rule.low:g} to {rule.high:g}"
 
 

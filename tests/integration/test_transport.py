@@ -7,6 +7,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
@@ -194,13 +195,13 @@ def test_garbage_on_the_port_disturbs_nobody(network: Network, port: int, garbag
 def test_many_silent_connections_disturb_nobody(network: Network, port: int) -> None:
     endpoint = f"tcp://127.0.0.1:{port}"
     router = network.router(endpoint)
-    strangers = [socket.create_connection(("127.0.0.1", port), timeout=1) for _ in range(200)]
 
-    dealer = network.dealer(endpoint, "a-1.1")
-    eventually(lambda: answers(router, dealer))
-
-    for stranger in strangers:
-        stranger.close()
+    with ExitStack() as strangers:
+        for _ in range(80):
+            address = ("127.0.0.1", port)
+            strangers.enter_context(socket.create_connection(address, timeout=DEADLINE_S))
+        dealer = network.dealer(endpoint, "a-1.1")
+        eventually(lambda: answers(router, dealer))
 
 
 def test_a_message_over_the_limit_ends_its_connection_only(

@@ -77,7 +77,13 @@ def build(
 
 def _lane(settings: Settings, index: int, lane: int) -> Lane:
     env_index = index * settings.actor.envs_per_actor + lane
-    builder = BlockBuilder(settings.spec, settings.actor.block_steps, settings.replay.gamma)
+    block_steps, num_envs = settings.actor.block_steps, settings.actor.num_envs
+    builder = BlockBuilder(
+        settings.spec,
+        block_steps,
+        settings.replay.gamma,
+        first_block_steps=max(1, block_steps * (env_index + 1) // num_envs),
+    )
     seed = seed_for(settings.run.seed, "environment", env_index)
     return Lane(_build_env(settings, index), builder, settings.spec, seed)
 

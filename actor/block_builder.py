@@ -42,9 +42,18 @@ class _Pending:
 class BlockBuilder:
     """Call `begin_episode`, then `add_step` until the episode ends; take blocks when due."""
 
-    def __init__(self, spec: DataSpec, block_steps: int, gamma: float) -> None:
+    def __init__(
+        self,
+        spec: DataSpec,
+        block_steps: int,
+        gamma: float,
+        *,
+        first_block_steps: int | None = None,
+    ) -> None:
+        """A shorter first block sets environments out of step, so that blocks come evenly."""
         self._spec = spec
         self._block_steps = block_steps
+        self._next_block_steps = first_block_steps or block_steps
         self._gammas = gamma ** np.arange(spec.n_step + 1, dtype=np.float64)
         self._frames: list[U8] = []
         self._frames_dropped = 0
@@ -72,7 +81,7 @@ class BlockBuilder:
 
     def take_block(self) -> StepBlock | None:
         """The next block if it is complete."""
-        items, n_step = self._block_steps, self._spec.n_step
+        items, n_step = self._next_block_steps, self._spec.n_step
         if len(self._pending) < items:
             return None
         end = self._first_end(items - 1, items + n_step - 1)
@@ -126,6 +135,7 @@ class BlockBuilder:
     def _forget(self, num_items: int) -> None:
         """Drop the items and the frames that no later block can need."""
         del self._pending[:num_items]
+        self._next_block_steps = self._block_steps
         if self._pending:
             first = self._pending[0]
             keep = max(first.episode_first, first.frame - self._spec.stack + 1)

@@ -105,9 +105,8 @@ class BlockSink:
         elif isinstance(message, Welcome):
             self._mark_unsent(before_s=self._clock())
         elif isinstance(message, Status):
-            # The line keeps order: a block sent before the question was either acknowledged
-            # before this answer or lost on the way.
-            self._mark_unsent(before_s=self._link.asked_s)
+            # A block sent before an answered question was acknowledged before the answer or lost.
+            self._mark_unsent(before_s=self._link.answered_s)
 
     def _settle(self, sequence: int, *, accepted: bool) -> None:
         block = self._unacked.pop(sequence, None)

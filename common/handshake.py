@@ -7,6 +7,7 @@ they send over it.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 
 HELLO_INTERVAL_S = 1.0
 PING_INTERVAL_S = 1.0
+UNANSWERED_INTERVAL_S = 5.0
 COMPLAIN_INTERVAL_S = 10.0
 
 
@@ -54,8 +56,8 @@ class ServerLink:
         self.endpoint = endpoint
         self.is_welcome = False
         self.server_incarnation = -1
-        self.asked_s = clock()
-        """When the last question was sent."""
+        self.answered_s = -math.inf
+        """What was sent before this has been dealt with or was lost: the line keeps order."""
         self.bad_messages = 0
         self.arrays: dict[str, Array] = {}
         """The arrays of the message that `receive` returned last."""
@@ -65,10 +67,16 @@ class ServerLink:
         self._clock = clock
         self._hello_s = -HELLO_INTERVAL_S
         self._complained_s = clock()
+        self._question = 0
+        self._asked_s = clock()
+        self._is_answered = True
         self._rare = RareLog()
 
     def maintain(self, *, waiting: bool) -> None:
-        """Say HELLO until welcomed; while waiting, ask once a second whether to wait on."""
+        """Say HELLO until welcomed; while waiting, ask once a second whether to wait on.
+
+        A question that is not answered is asked again after a while: it may have been lost.
+        """
         now = self._clock()
         if not self.is_welcome:
             if now - self._hello_s >= HELLO_INTERVAL_S:
@@ -77,9 +85,8 @@ class ServerLink:
             if now - self._complained_s >= COMPLAIN_INTERVAL_S:
                 self._complained_s = now
                 log.info("waiting for the replay server", extra={"endpoint": self.endpoint})
-        elif waiting and now - self.asked_s >= PING_INTERVAL_S:
-            self.asked_s = now
-            self.send(Ping(incarnation=self._identity.incarnation))
+        elif waiting and now - self._asked_s >= self._patience_s:
+            self._ask(now)
 
     def send(self, message: Message, arrays: Mapping[str, Array] | None = None) -> bool:
         return self.send_frames(encode(message, arrays))
@@ -101,6 +108,16 @@ class ServerLink:
 
     def close(self) -> None:
         self._dealer.close()
+
+    @property
+    def _patience_s(self) -> float:
+        return PING_INTERVAL_S if self._is_answered else UNANSWERED_INTERVAL_S
+
+    def _ask(self, now_s: float) -> None:
+        self._question += 1
+        self._asked_s = now_s
+        self._is_answered = False
+        self.send(Ping(incarnation=self._identity.incarnation, question=self._question))
 
     def _decoded(self, frames: Frames) -> Received | None:
         try:
@@ -134,9 +151,13 @@ class ServerLink:
             log.info("welcomed by the replay server", extra={"endpoint": self.endpoint})
         elif isinstance(message, Identify):
             self.is_welcome = False
+            self._is_answered = True
             self._hello_s = -HELLO_INTERVAL_S
         elif isinstance(message, Status):
             self.server_incarnation = message.server_incarnation
+            if message.question == self._question:
+                self._is_answered = True
+                self.answered_s = self._asked_s
 
     def _say_hello(self) -> None:
         who = self._identity

@@ -143,6 +143,8 @@ class Ping(Message):
 
     tag: ClassVar[str] = "ping"
     incarnation: Count
+    question: Annotated[int, Range(1, COUNTER_MAX)]
+    """Counts up, so that the answer can be told from other reports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +153,8 @@ class Status(Message):
 
     tag: ClassVar[str] = "status"
     server_incarnation: Count
+    question: Count
+    """Of the ping that this answers; 0 when nobody asked."""
     window: Annotated[int, Range(0, 64)]
     size: Count
     capacity: Count

@@ -115,8 +115,8 @@ class ReplayService:
             case SetLimit() as change:
                 self.limiter.change_ratio(change.samples_per_insert)
                 return [Answer(routing, self.status())]
-            case Ping():
-                return [Answer(routing, self.status())]
+            case Ping() as ping:
+                return [Answer(routing, self.status(ping.question))]
             case StatsRequest():
                 return [Answer(routing, Stats(values=self.metrics()))]
         return []
@@ -128,9 +128,11 @@ class ReplayService:
             answers.append(self._serve(self._pending.popleft()))
         return answers + self._release_actors()
 
-    def status(self) -> Status:
+    def status(self, question: int = 0) -> Status:
+        """`question` is that of the ping that this answers, if it answers one."""
         return Status(
             server_incarnation=self._incarnation,
+            question=question,
             window=self._current_window(),
             size=self.buffer.size,
             capacity=self.buffer.capacity_items,

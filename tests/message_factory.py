@@ -71,9 +71,10 @@ def _example_messages() -> tuple[Message, ...]:
         ),
         Ack(sequence=17, window=4),
         Reject(sequence=18, reason="block_reward", window=0),
-        Ping(incarnation=INCARNATION),
+        Ping(incarnation=INCARNATION, question=9),
         Status(
             server_incarnation=INCARNATION,
+            question=9,
             window=0,
             size=5_000,
             capacity=200_000,

@@ -8,7 +8,15 @@ from common.codec import Array, Received, decode, encode
 from common.heartbeat import Identity
 from common.ids import Incarnation, Role
 from common.memory_transport import MemoryNetwork
-from common.messages import PROTOCOL_VERSION, Hello, Identify, Message, Status, Welcome
+from common.messages import (
+    PROTOCOL_VERSION,
+    Hello,
+    Identify,
+    Message,
+    Ping,
+    Status,
+    Welcome,
+)
 from common.specs import DataSpec
 
 REPLAY = "ipc:///replay"
@@ -53,6 +61,7 @@ class ScriptedServer:
         self.incarnation = 1
         self.heard: list[Received] = []
         self._last_routing = b""
+        self._question = 0
 
     def read(self) -> list[Message]:
         """The messages since the last call."""
@@ -61,6 +70,8 @@ class ScriptedServer:
             self._last_routing, frames = arrival
             self.heard.append(decode(frames))
             messages.append(self.heard[-1].message)
+            if isinstance(messages[-1], Ping):
+                self._question = messages[-1].question
         return messages
 
     def lose(self) -> int:
@@ -81,9 +92,12 @@ class ScriptedServer:
         self.say(Identify(server_incarnation=self.incarnation))
 
     def status(self, window: int = 4, *, inserted: int = 0, gate: str = "open") -> None:
+        """Answers the last question that was read, or nobody."""
+        question, self._question = self._question, 0
         self.say(
             Status(
                 server_incarnation=self.incarnation,
+                question=question,
                 window=window,
                 size=inserted,
                 capacity=1000,

@@ -208,6 +208,18 @@ def test_flush_cuts_the_running_episode_as_a_truncation() -> None:
     assert second.flags.tolist() == [0, FLAG_TRUNCATED]
 
 
+def test_only_the_first_block_is_shorter_where_asked() -> None:
+    game = make_game([20], [FLAG_TERMINATED], TINY, 4)
+    builder = BlockBuilder(TINY, 4, GAMMA, first_block_steps=2)
+    sizes = []
+    for index in range(20):
+        feed(builder, game, index)
+        while (block := builder.take_block()) is not None:
+            sizes.append(block.num_items)
+
+    assert sizes == [2, 4, 4, 4, 4]
+
+
 def test_flush_leaves_an_ended_episode_as_it_ended() -> None:
     game = make_game([3], [FLAG_TERMINATED], TINY, 4)
     builder = BlockBuilder(TINY, 4, GAMMA)

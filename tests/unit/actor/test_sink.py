@@ -127,6 +127,7 @@ def test_a_waiting_sink_asks_once_a_second() -> None:
     for _ in range(50):
         scene.pump(after_s=0.1)
         asked += sum(isinstance(message, Ping) for message in scene.server.read())
+        scene.server.status(window=0)
 
     assert asked == pytest.approx(5 / PING_INTERVAL_S, abs=1)
 
@@ -174,6 +175,19 @@ def test_a_status_that_answers_an_earlier_question_resends_nothing() -> None:
     scene.submit()
 
     scene.server.status(window=4)
+    scene.pump()
+
+    assert scene.sequences() == [0]
+    assert scene.sink.counts.resent == 0
+
+
+def test_a_status_that_nobody_asked_for_resends_nothing() -> None:
+    scene = Scene()
+    scene.join()
+    scene.submit()
+    scene.pump(after_s=PING_INTERVAL_S)
+
+    scene.server.status()
     scene.pump()
 
     assert scene.sequences() == [0]

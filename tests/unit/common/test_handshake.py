@@ -19,6 +19,7 @@ from common.messages import (
     Message,
     Ping,
     Refused,
+    Status,
     Welcome,
 )
 from common.specs import DataSpec
@@ -71,7 +72,24 @@ HELLO = Hello(
     incarnation=1_234,
     spec=SPEC,
 )
-PING = Ping(incarnation=1_234)
+
+
+def ping(question: int) -> Ping:
+    return Ping(incarnation=1_234, question=question)
+
+
+def status(question: int) -> Status:
+    return Status(
+        server_incarnation=9,
+        question=question,
+        window=4,
+        size=0,
+        capacity=1,
+        inserted_total=0,
+        sampled_total=0,
+        samples_per_insert=4.0,
+        gate="open",
+    )
 
 
 def test_routing_ids_differ_between_lives() -> None:
@@ -106,9 +124,21 @@ def test_pings_are_sent_every_second_and_only_while_waiting() -> None:
     talk.welcome()
 
     assert talk.tick(5, waiting=False) == []
-    assert talk.tick(waiting=True) == [PING]
-    assert [talk.tick(0.5, waiting=True) for _ in range(4)] == [[], [PING], [], [PING]]
+    assert talk.tick(waiting=True) == [ping(1)]
+    talk.answer(status(1))
+    assert [talk.tick(0.5, waiting=True) for _ in range(2)] == [[], [ping(2)]]
+    talk.answer(status(2))
     assert talk.tick(3, waiting=False) == []
+
+
+def test_an_unanswered_question_is_asked_again_after_a_while() -> None:
+    talk = Conversation()
+    talk.welcome()
+    talk.tick(5, waiting=True)
+
+    said = [talk.tick(1, waiting=True) for _ in range(5)]
+
+    assert said == [[], [], [], [], [ping(2)]]
 
 
 def test_no_ping_before_welcome() -> None:
@@ -118,15 +148,19 @@ def test_no_ping_before_welcome() -> None:
     assert talk.tick(1, waiting=True) == [HELLO]
 
 
-def test_the_time_of_the_last_question_is_known() -> None:
+def test_only_the_answer_to_the_last_question_tells_how_far_the_line_is_read() -> None:
     talk = Conversation()
     talk.welcome()
-
     talk.tick(5, waiting=True)
     asked_s = talk.clock.now_s
-    talk.tick(0.5, waiting=True)
 
-    assert talk.link.asked_s == asked_s
+    talk.clock.advance(0.5)
+    talk.answer(status(0))
+    unasked = talk.link.answered_s
+    talk.answer(status(1))
+
+    assert unasked < asked_s
+    assert talk.link.answered_s == asked_s
 
 
 def test_identify_leads_to_a_new_hello_at_once() -> None:

@@ -116,7 +116,7 @@ def test_telemetry_of_another_run_is_counted_and_ignored() -> None:
 def test_what_is_not_telemetry_is_counted_and_the_rest_taken() -> None:
     desk, rng = Desk(), np.random.default_rng(0)
     desk.pusher.send([b"\xc1 garbage"])
-    desk.pusher.send(encode(Ping(incarnation=1)))
+    desk.pusher.send(encode(Ping(incarnation=1, question=1)))
     desk.pusher.send(encode(episode(rng)))
 
     desk.inbox.pump()

@@ -151,7 +151,7 @@ def test_the_end_saves_the_state_and_the_counters(lesson: Lesson) -> None:
 
     lesson.loop.finish(1.0)
 
-    (path,) = list_numbered(lesson.paths.checkpoints)
+    path = list_numbered(lesson.paths.checkpoints)[0]
     data = load_checkpoint(path)
     assert data.agent_steps == 10 * BLOCK_ITEMS
     saved = data.tensors["network"]
@@ -182,7 +182,7 @@ def test_a_resumed_learner_goes_on_where_it_was(settings: Settings) -> None:
     first.run(20)
     first.loop.finish(1.0)
     first.close()
-    (checkpoint,) = list_numbered(first.paths.checkpoints)
+    checkpoint = list_numbered(first.paths.checkpoints)[0]
 
     second = Lesson(settings, resume=checkpoint)
     second.run(1)
@@ -253,8 +253,10 @@ def test_ten_updates_in_a_row_that_are_not_finite_save_and_end_the_run(lesson: L
     with pytest.raises(MarioError, match="10 updates in a row were not finite"):
         lesson.run(50)
 
-    (path,) = list_numbered(lesson.paths.checkpoints)
-    saved = load_checkpoint(path).tensors["network"]
+    path = list_numbered(lesson.paths.checkpoints)[0]
+    data = load_checkpoint(path)
+    saved = data.tensors["network"]
+    assert data.agent_steps == 10 * BLOCK_ITEMS
     assert lesson.updates == good_updates
     assert all(torch.equal(saved[name], before[name]) for name in before)
 

@@ -157,7 +157,7 @@ def test_a_hello_with_other_data_is_refused(site: Site) -> None:
 
 def test_a_stranger_is_asked_who_it_is(site: Site) -> None:
     stranger = site.client("actor", 3)
-    stranger.say(Ping(incarnation=1))
+    stranger.say(Ping(incarnation=1, question=1))
 
     assert site.replies_to(stranger) == [Identify(server_incarnation=50)]
 
@@ -200,7 +200,7 @@ def test_a_ratio_that_cannot_work_is_refused_and_the_old_one_stays(
 
 
 def test_an_answer_to_a_peer_that_is_gone_is_counted(site: Site) -> None:
-    site.actor.say(Ping(incarnation=1))
+    site.actor.say(Ping(incarnation=1, question=1))
     site.actor._dealer.close()
 
     site.server.tick()

@@ -59,7 +59,7 @@ def test_the_older_life_is_told_to_leave() -> None:
     (leave,) = [answer for answer in new.answers if answer.routing == old.routing]
     assert isinstance(leave.message, Refused)
     assert "newer actor-0" in leave.message.what
-    assert isinstance(old.say(Ping(incarnation=1))[0], Identify)
+    assert isinstance(old.say(Ping(incarnation=1, question=1))[0], Identify)
 
 
 def test_a_stranger_is_asked_who_it_is_and_nothing_is_stored() -> None:

@@ -108,7 +108,7 @@ def items_of(emitted: list[Emitted], field: str) -> list[float]:
 
 
 @given(games())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_every_step_is_an_item_of_one_block_in_order(game: Game) -> None:
     emitted = emit_all(game)
 
@@ -123,7 +123,7 @@ def test_every_step_is_an_item_of_one_block_in_order(game: Game) -> None:
 
 
 @given(games())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_every_stack_shows_the_frames_of_its_own_episode(game: Game) -> None:
     first = 0
     for one in emit_all(game):
@@ -140,7 +140,7 @@ def test_every_stack_shows_the_frames_of_its_own_episode(game: Game) -> None:
 
 
 @given(games())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_blocks_come_as_soon_as_their_last_return_is_known(game: Game) -> None:
     first = 0
     for one in emit_all(game):
@@ -160,7 +160,7 @@ def step_that_completes(game: Game, item: int) -> int:
 
 
 @given(games())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_priorities_are_the_quantile_loss_of_the_n_step_target(game: Game) -> None:
     emitted = emit_all(game)
 

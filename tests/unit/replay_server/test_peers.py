@@ -89,7 +89,7 @@ ROUTINGS = st.sampled_from([b"x", b"y", b"z"])
 
 
 @given(st.lists(st.tuples(ROUTINGS, NAMES, st.integers(1, 3)), max_size=40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_no_order_of_hellos_breaks_the_registry(hellos: list[tuple[bytes, str, int]]) -> None:
     """Routing ids and names are the peers' choice: also one that says two names."""
     registry = make_registry(max_peers=2)

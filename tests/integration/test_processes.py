@@ -20,7 +20,7 @@ from common.checkpoint_files import list_numbered, load_checkpoint
 from common.jsonl import read_jsonl
 from common.shared_files import remove_shared, shared_prefix, shared_root
 from tests.process_system import (
-    STOP_DEADLINE_S,
+    START_DEADLINE_S,
     ProcessSystem,
     free_endpoints,
     start_program,
@@ -40,7 +40,9 @@ def system(request: pytest.FixtureRequest) -> Iterator[ProcessSystem]:
     endpoints = free_endpoints()
     if request.param == "ipc":
         endpoints = {name: f"ipc://{folder}/{name}" for name in endpoints}
-    settings = corridor_settings(folder, {"endpoints": endpoints, "replay": NEVER_HELD})
+    settings = corridor_settings(
+        folder, {"endpoints": endpoints, "replay": NEVER_HELD, "actor": {"actors": 3}}
+    )
     system = ProcessSystem(settings)
     try:
         for package in ("actor", "learner", "replay_server"):
@@ -69,6 +71,8 @@ def test_an_actor_that_starts_later_joins_within_a_second(system: ProcessSystem)
 
     peer = system.start("actor", 1)
     system.wait_for(peer, "blocks_acked", 1)
+    # Two cores have enough to do with what follows.
+    assert system.terminate(peer) == 143
 
     beats = read_jsonl(system.paths.process_heartbeat(peer))
     first_s = next(float(str(b["time"])) for b in beats if b.get("blocks_acked"))
@@ -88,11 +92,9 @@ def logged_at(log: Path, event: str) -> float:
 
 def test_an_actor_of_another_run_ends_and_names_both_sides(system: ProcessSystem) -> None:
     system.wait_for("learner-0", "progress", 1)
-    folder = system.paths.root.parent
-    words = ["--config", str(system.config_file()), "--run", "stranger", "--index", "1"]
-    stranger = start_program("actor", [*words, "--log-file", str(folder / "stranger.log")])
 
-    _, errors = stranger.communicate(timeout=STOP_DEADLINE_S)
+    stranger = system.processes[system.start("actor", 2, "--run", "stranger")]
+    _, errors = stranger.communicate(timeout=START_DEADLINE_S)
 
     assert stranger.returncode == 2
     assert len(errors.splitlines()) == 1
@@ -128,7 +130,7 @@ def test_a_taken_port_ends_a_program_with_one_line(tmp_path: Path) -> None:
         endpoints = {**free_endpoints(), "replay_endpoint": endpoint}
         system = ProcessSystem(corridor_settings(tmp_path, {"endpoints": endpoints}))
         peer = system.start("replay_server")
-        _, errors = system.processes[peer].communicate(timeout=STOP_DEADLINE_S)
+        _, errors = system.processes[peer].communicate(timeout=START_DEADLINE_S)
 
     assert system.processes[peer].returncode == 2
     (line,) = errors.splitlines()
@@ -149,7 +151,7 @@ def test_a_wrong_setting_ends_a_program_with_one_line(
 ) -> None:
     program = start_program(package, words)
 
-    _, errors = program.communicate(timeout=STOP_DEADLINE_S)
+    _, errors = program.communicate(timeout=START_DEADLINE_S)
 
     assert program.returncode == 2
     (line,) = errors.splitlines()
@@ -159,7 +161,7 @@ def test_a_wrong_setting_ends_a_program_with_one_line(
 def test_programs_do_not_wait_for_torch_to_show_their_help() -> None:
     program = start_program("learner", ["--help"])
 
-    took_s = wait_until("help", lambda: program.poll() is not None, STOP_DEADLINE_S)
+    took_s = wait_until("help", lambda: program.poll() is not None, START_DEADLINE_S)
 
     program.communicate()
     assert program.returncode == 0

@@ -25,6 +25,7 @@ from common.ids import new_incarnation
 from common.networks import build_network
 from common.run_paths import RunPaths
 from common.seeds import seed_for
+from common.weights import weight_contract
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ def build(
         lanes=[_lane(settings, index, lane) for lane in range(settings.actor.envs_per_actor)],
         policy=Policy(net, seed_for(settings.run.seed, "policy", index)),
         sink=BlockSink(link, settings.actor.send_window, clock=clock),
-        feed=WeightFeed(subscriber, net, identity.run_id, settings.spec),
+        feed=WeightFeed(subscriber, net, weight_contract(settings)),
         telemetry=telemetry,
         heartbeat=heartbeat,
         epsilon_of=_epsilon_of(settings),

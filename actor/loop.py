@@ -95,12 +95,13 @@ class ActorLoop:
         for index, lane in enumerate(self._lanes):
             self._ready.extend((index, block) for block in lane.flush())
         self._sink.drain(deadline_s, refill=self._submit_ready)
-        self._sink.counts.dropped += len(self._ready)
+        self._sink.drop_unsubmitted(len(self._ready))
         self._beat("stopped")
 
     def close(self) -> None:
         for lane in self._lanes:
             lane.close()
+        self._heartbeat.close()
 
     def _set_epsilons(self) -> None:
         header = self._feed.current

@@ -94,6 +94,11 @@ class BlockSink:
         self.counts.dropped += len(self._unacked)
         self._unacked.clear()
 
+    def drop_unsubmitted(self, count: int) -> None:
+        """Count blocks that the window never had room for, so that the sum stays right."""
+        self.counts.submitted += count
+        self.counts.dropped += count
+
     def _handle(self, message: Message) -> None:
         if isinstance(message, Ack | Reject | Welcome | Status):
             self._window = min(self._own_window, message.window)

@@ -9,8 +9,7 @@ from torch import nn
 
 from common.channels import Subscriber
 from common.errors import BadMessage, ProtocolMismatch
-from common.specs import DataSpec
-from common.weights import WeightHeader, decode_header, decode_weights
+from common.weights import WeightContract, WeightHeader, decode_header, decode_weights
 
 log = logging.getLogger(__name__)
 
@@ -18,11 +17,12 @@ log = logging.getLogger(__name__)
 class WeightFeed:
     """Loads new weights into `network` when `poll` finds some."""
 
-    def __init__(self, subscriber: Subscriber, network: nn.Module, run_id: str, spec: DataSpec):
+    def __init__(
+        self, subscriber: Subscriber, network: nn.Module, contract: WeightContract
+    ) -> None:
         self._subscriber = subscriber
         self._network = network
-        self._run_id = run_id
-        self._spec = spec
+        self._contract = contract
         self._expected = {
             name: tuple(tensor.shape) for name, tensor in network.state_dict().items()
         }
@@ -37,7 +37,7 @@ class WeightFeed:
             return False
         try:
             header = decode_header(frame)
-            self._check_run(header)
+            self._check(header.contract)
             if self.current is not None and header.order <= self.current.order:
                 return False
             header, tensors = decode_weights(frame, self._expected)
@@ -50,12 +50,11 @@ class WeightFeed:
         self.loaded += 1
         return True
 
-    def _check_run(self, header: WeightHeader) -> None:
-        if header.run_id != self._run_id:
-            raise ProtocolMismatch(
-                f"the learner runs {header.run_id!r}, this actor belongs to {self._run_id!r}"
-            )
-        if header.spec != self._spec:
-            raise ProtocolMismatch(
-                f"the learner's data is {asdict(header.spec)}, this actor's {asdict(self._spec)}"
-            )
+    def _check(self, theirs: WeightContract) -> None:
+        for name, ours in asdict(self._contract).items():
+            other = asdict(theirs)[name]
+            if other != ours:
+                raise ProtocolMismatch(
+                    f"{name}: the learner has {other!r}, this actor has {ours!r}; "
+                    "start both with the same --config"
+                )

@@ -115,7 +115,7 @@ def _validate_frame_order(block: StepBlock, spec: DataSpec) -> None:
     newest = block.frame_index.astype(np.int64)
     first = block.episode_first.astype(np.int64)
     _require(bool((first <= newest).all()), "block_frame_index", "an episode begins after its step")
-    _require(int(newest.max()) + 1 < block.num_frames, "block_frame_index", "no frame after a step")
+    _require(int(newest.max()) + 2 == block.num_frames, "block_frame_index", "not one frame after")
     _require(int(newest[0]) < spec.stack, "block_frame_index", "unused frames at the start")
     ended = block.flags[:-1] != 0
     # Within an episode frames follow one another; after its final frame the next one starts fresh.

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from common.codec import Buffer, unpack_header
+from common.config import Settings
 from common.errors import BadMessage
 from common.field_checks import check_fields
 from common.messages import MAX_HEADER_BYTES, PROTOCOL_VERSION, Count, Range, RunName, Text
@@ -27,6 +28,16 @@ _LENGTH = struct.Struct("<I")
 _HEADER_KEYS = frozenset({"f", "t", "h"})
 _FLOAT_BYTES = 4
 TensorRow = tuple[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightContract:
+    """What the learner and an actor must agree on before weights can be used."""
+
+    run_id: str
+    network: str
+    num_quantiles: int
+    spec: DataSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +57,27 @@ class WeightHeader:
     spec: DataSpec
 
     @property
+    def contract(self) -> WeightContract:
+        return WeightContract(
+            run_id=self.run_id,
+            network=self.network,
+            num_quantiles=self.num_quantiles,
+            spec=self.spec,
+        )
+
+    @property
     def order(self) -> tuple[int, int, int]:
         """Newest wins: compare this."""
         return (self.generation, self.version, self.agent_steps)
+
+
+def weight_contract(settings: Settings) -> WeightContract:
+    return WeightContract(
+        run_id=settings.run.run,
+        network=settings.learner.network,
+        num_quantiles=settings.learner.num_quantiles,
+        spec=settings.spec,
+    )
 
 
 def encode_weights(header: WeightHeader, tensors: Mapping[str, Tensor]) -> bytes:

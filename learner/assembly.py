@@ -22,13 +22,14 @@ from common.networks import build_network
 from common.nvml import GpuWatch
 from common.run_paths import RunPaths
 from common.shared_files import remove_shared, shared_prefix
+from common.weights import weight_contract
 from learner.archive import Archive
 from learner.batch_source import BatchSource, SourceOptions
 from learner.checkpoint import remove_leftovers, restore_checkpoint, set_aside_newer
 from learner.inbox import TelemetryInbox
 from learner.loop import LearnerLoop, LearnerParts, LearnerPlan
 from learner.progress import RunProgress
-from learner.publisher import WeightOrigin, WeightPublisher
+from learner.publisher import WeightPublisher
 from learner.schedules import importance_beta_schedule, learning_rate_schedule
 from learner.update import Learner, UpdateSettings
 
@@ -66,8 +67,9 @@ def build(
         source=BatchSource(link, settings.spec, _source_options(settings, identity), progress),
         publisher=WeightPublisher(
             network.publisher(endpoints.weights_endpoint),
-            _origin(settings, identity),
-            settings.learner.publish_interval_updates,
+            weight_contract(settings),
+            generation=identity.incarnation,
+            interval_updates=settings.learner.publish_interval_updates,
         ),
         inbox=TelemetryInbox(
             network.puller(endpoints.telemetry_endpoint),
@@ -136,16 +138,6 @@ def _source_options(settings: Settings, identity: Identity) -> SourceOptions:
         prefetch_batches=chosen.prefetch_batches,
         uses=settings.replay.per_sample_interval,
         shared_file=f"{prefix}{identity.incarnation}" if shared else "",
-    )
-
-
-def _origin(settings: Settings, identity: Identity) -> WeightOrigin:
-    return WeightOrigin(
-        run_id=identity.run_id,
-        generation=identity.incarnation,
-        network=settings.learner.network,
-        num_quantiles=settings.learner.num_quantiles,
-        spec=settings.spec,
     )
 
 

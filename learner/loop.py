@@ -111,12 +111,16 @@ class LearnerLoop:
         del deadline_s
         self._parts.inbox.pump()
         self._report()
-        self.save()
+        if not self.save():
+            raise MarioError("the last checkpoint could not be written; free some space, resume")
 
-    def save(self) -> None:
-        if self._parts.archive is not None:
-            run = {"progress": self._progress.to_state()}
-            self._parts.archive.save(self._learner, self._progress.agent_steps, run)
+    def save(self) -> bool:
+        """False when the checkpoint could not be written; the older ones still stand."""
+        if self._parts.archive is None:
+            return True
+        run = {"progress": self._progress.to_state()}
+        saved = self._parts.archive.save(self._learner, self._progress.agent_steps, run)
+        return saved is not None
 
     def close(self) -> None:
         for part in (self._source, self._parts.publisher, self._parts.inbox, self._parts.heartbeat):

@@ -60,6 +60,7 @@ class ReplayServer:
 
     def close(self) -> None:
         self._router.close()
+        self._heartbeat.close()
 
     def _handle(self, routing: bytes, frames: Frames) -> None:
         try:

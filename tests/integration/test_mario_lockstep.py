@@ -115,6 +115,12 @@ def test_the_end_of_a_world_equals_the_original(original: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
+def test_play_equals_the_original_on_every_stage(original: Any, stage: str) -> None:
+    _compare(original, stage, frames=200, seed=5)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.timeout(300)
 def test_long_play_equals_the_original_on_every_stage(original: Any, stage: str) -> None:
     episodes = _compare(original, stage, frames=4_000, seed=11)

@@ -29,7 +29,7 @@ class Broadcast:
         network = MemoryNetwork()
         self._publisher = network.publisher("weights")
         self.network = nn.Linear(2, 3)
-        self.feed = WeightFeed(network.subscriber("weights"), self.network, "mine", SPEC)
+        self.feed = WeightFeed(network.subscriber("weights"), self.network, HEADER.contract)
 
     def send(self, value: float, **changes: object) -> None:
         header = replace(HEADER, **changes)  # type: ignore[arg-type] # names and types of fields
@@ -105,6 +105,15 @@ def test_weights_for_other_data_are_refused_with_both_sides() -> None:
     broadcast.send(0.5, spec=replace(SPEC, n_step=5))
 
     with pytest.raises(ProtocolMismatch, match=r"'n_step': 5.*'n_step': 2"):
+        broadcast.feed.poll()
+
+
+@pytest.mark.parametrize(("name", "value"), [("network", "nature"), ("num_quantiles", 32)])
+def test_weights_of_another_network_are_refused(name: str, value: object) -> None:
+    broadcast = Broadcast()
+    broadcast.send(0.5, **{name: value})
+
+    with pytest.raises(ProtocolMismatch, match=name):
         broadcast.feed.poll()
 
 

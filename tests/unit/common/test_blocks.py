@@ -167,8 +167,8 @@ def test_the_limits_themselves_are_accepted() -> None:
     [
         ("episode_first", 0, 1, "begins after its step"),
         ("episode_first", 5, 65_535, "begins after its step"),
-        ("frame_index", 11, 12, "no frame after a step"),
-        ("frame_index", 4, 65_535, "no frame after a step"),
+        ("frame_index", 11, 12, "not one frame after"),
+        ("frame_index", 4, 65_535, "not one frame after"),
         ("frame_index", 5, 4, "not consecutive"),
         ("frame_index", 5, 6, "not consecutive"),
         ("episode_first", 5, 2, "not consecutive"),
@@ -198,6 +198,14 @@ def test_frames_before_the_first_stack_are_refused() -> None:
         validate_block(bad, SPEC)
 
 
+def test_frames_after_the_last_step_are_refused() -> None:
+    good = block()
+
+    bad = replace(good, frames=np.concatenate([good.frames, good.frames[:1]]))
+
+    assert reason_of(bad) == "block_frame_index"
+
+
 def test_a_new_episode_must_not_show_frames_of_the_old_one() -> None:
     steps = play([4, 12], [FLAG_TERMINATED, 0], SPEC, np.random.default_rng(3))
     good = cut_block(steps, 0, 8, SPEC)
@@ -210,6 +218,10 @@ def test_a_new_episode_must_not_show_frames_of_the_old_one() -> None:
 def test_a_last_return_that_is_cut_is_refused() -> None:
     whole = block()
     names = ("actions", "rewards", "flags", "frame_index", "episode_first")
-    short = replace(whole, **{name: getattr(whole, name)[:-1] for name in names})
+    short = replace(
+        whole,
+        frames=whole.frames[:-1],
+        **{name: getattr(whole, name)[:-1] for name in names},
+    )
 
     assert reason_of(short) == "block_lookahead"

@@ -3,16 +3,18 @@ from __future__ import annotations
 import torch
 
 from common.memory_transport import MemoryNetwork
-from common.weights import decode_weights
-from learner.publisher import WeightOrigin, WeightPublisher
+from common.weights import WeightContract, decode_weights
+from learner.publisher import WeightPublisher
 from tests.learner_factory import TINY, tiny_learner
 
-ORIGIN = WeightOrigin(run_id="mine", generation=5, network="small", num_quantiles=4, spec=TINY)
+CONTRACT = WeightContract(run_id="mine", network="small", num_quantiles=4, spec=TINY)
 
 
 def test_what_is_published_is_the_network_with_its_origin() -> None:
     lines, network = MemoryNetwork(), tiny_learner().online
-    publisher = WeightPublisher(lines.publisher("weights"), ORIGIN, 100)
+    publisher = WeightPublisher(
+        lines.publisher("weights"), CONTRACT, generation=5, interval_updates=100
+    )
 
     publisher.publish(network, version=7, agent_steps=99)
 
@@ -26,7 +28,9 @@ def test_what_is_published_is_the_network_with_its_origin() -> None:
 
 
 def test_a_version_is_due_after_the_interval() -> None:
-    publisher = WeightPublisher(MemoryNetwork().publisher("weights"), ORIGIN, 10)
+    publisher = WeightPublisher(
+        MemoryNetwork().publisher("weights"), CONTRACT, generation=5, interval_updates=10
+    )
     before_any = publisher.is_due(20)
     publisher.publish(tiny_learner().online, version=20, agent_steps=0)
 

@@ -79,7 +79,7 @@ class Supervisor:
 
     def _on_exit(self, child: Child, code: int) -> None:
         if child.spec.role == "learner" and code == ExitCode.DONE:
-            self._end(ExitCode.DONE, "the budget of agent steps is used up", None)
+            self._end(ExitCode.DONE, "the budget is used up", None)
             return
         child.fruitless_restarts = 0 if child.has_achieved() else child.fruitless_restarts + 1
         extra = {"child": child.spec.name, "exit_code": code, "restarts": child.restarts}

@@ -161,6 +161,7 @@ def _plan(settings: Settings) -> LearnerPlan:
         beta=importance_beta_schedule(replay.per_beta_anneal_agent_steps, start=replay.per_beta),
         uses=replay.per_sample_interval,
         max_agent_steps=settings.run.max_agent_steps,
+        max_minutes=settings.run.max_minutes,
         metrics_interval_s=settings.run.metrics_interval_s,
     )
 

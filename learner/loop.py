@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 WAIT_MS = 50
 MAX_SKIPPED_IN_A_ROW = 10
 LOST_AFTER_INTERVALS = 3
+SECONDS_PER_MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,9 @@ class LearnerPlan:
     uses: int
     """Updates per batch."""
     max_agent_steps: int
-    """0: no limit."""
+    """Of the whole run; 0: no limit."""
+    max_minutes: float
+    """Of this start; 0: no limit."""
     metrics_interval_s: float
 
 
@@ -91,9 +94,11 @@ class LearnerLoop:
 
     @property
     def is_done(self) -> bool:
-        """Whether the budget of agent steps is used up."""
-        limit = self._plan.max_agent_steps
-        return 0 < limit <= self._progress.agent_steps
+        """Whether the budget of agent steps or of minutes is used up."""
+        minutes = (time.monotonic() - self._started_s) / SECONDS_PER_MINUTE
+        limits = self._plan
+        out_of_steps = 0 < limits.max_agent_steps <= self._progress.agent_steps
+        return out_of_steps or 0 < limits.max_minutes <= minutes
 
     def tick(self) -> bool:
         """Train on one batch if there is one, then look after everything else that is due."""

@@ -126,15 +126,6 @@ def build_serially(
     return env, log.durations_s
 
 
-def prewarm(
-    settings: EnvSettings, plan: ConstructionPlan, *, clock: Callable[[], float] = time.monotonic
-) -> dict[str, float]:
-    """Build and close one environment: files are cached, and faults show before actors start."""
-    env, durations_s = build_serially(Recipe.of(settings), plan, clock=clock)
-    env.close()
-    return durations_s
-
-
 def _build(
     recipe: Recipe, plan: ConstructionPlan, log: StageLog, clock: Callable[[], float]
 ) -> EnvProtocol:

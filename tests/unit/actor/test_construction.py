@@ -15,7 +15,6 @@ from actor.env.construction import (
     ConstructionPlan,
     Recipe,
     build_serially,
-    prewarm,
 )
 from actor.env.corridor import CorridorEnv
 from actor.env.host_lock import HostLock, default_lock_path
@@ -213,15 +212,6 @@ def test_a_failed_reset_closes_the_environment(tmp_path: Path) -> None:
         build_serially(recipe, _plan(tmp_path))
 
     assert closed == [True]
-
-
-def test_prewarm_leaves_only_its_diagnostics(tmp_path: Path) -> None:
-    plan = _plan(tmp_path)
-
-    durations_s = prewarm(EnvSettings(game="corridor", size=16), plan)
-
-    assert list(durations_s) == _STAGES
-    assert len(_events(plan)) == len(_STAGES)
 
 
 def test_start_delay_comes_before_the_lock(tmp_path: Path) -> None:

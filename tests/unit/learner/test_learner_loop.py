@@ -176,6 +176,13 @@ def test_the_budget_of_agent_steps_ends_it(settings: Settings) -> None:
     lesson.close()
 
 
+def test_a_budget_of_minutes_ends_the_run(settings: Settings) -> None:
+    lesson = Lesson(changed(settings, "run", {"max_minutes": 1e-6}))
+
+    assert lesson.loop.is_done
+    lesson.close()
+
+
 def test_a_resumed_learner_goes_on_where_it_was(settings: Settings) -> None:
     first = Lesson(settings)
     first.feed(10)

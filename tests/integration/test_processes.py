@@ -30,6 +30,7 @@ from tests.run_factory import corridor_settings
 
 pytestmark = pytest.mark.integration
 
+JOIN_DEADLINE_S = 5.0
 NEVER_HELD = {"balance_slack_agent_steps": 10_000_000, "samples_per_insert": 0.5}
 
 
@@ -66,7 +67,7 @@ def test_started_in_an_odd_order_they_find_each_other_and_train(system: ProcessS
     assert len(files) == is_local
 
 
-def test_an_actor_that_starts_later_joins_within_a_second(system: ProcessSystem) -> None:
+def test_an_actor_that_starts_later_joins_at_once(system: ProcessSystem) -> None:
     system.wait_for("learner-0", "progress", 1)
 
     peer = system.start("actor", 1)
@@ -77,8 +78,9 @@ def test_an_actor_that_starts_later_joins_within_a_second(system: ProcessSystem)
     beats = read_jsonl(system.paths.process_heartbeat(peer))
     first_s = next(float(str(b["time"])) for b in beats if b.get("blocks_acked"))
     delay_s = first_s - logged_at(system.log(peer), "environments ready")
-    # The heartbeat, which is how we know, comes once in a fifth of a second.
-    assert delay_s < 1.0 + system.settings.run.metrics_interval_s
+    # Well below a second on a quiet machine; the deadline only tells joining from waiting for
+    # the next broadcast of weights, which a loaded machine must not make it look like.
+    assert delay_s < JOIN_DEADLINE_S
 
 
 def logged_at(log: Path, event: str) -> float:

@@ -19,7 +19,7 @@ from common.channels import Network
 from common.config import Settings
 from common.exploration import ExplorationSettings, epsilon_at
 from common.game import construction_deadline_s
-from common.handshake import ServerLink, routing_id
+from common.handshake import open_link
 from common.heartbeat import HeartbeatWriter, Identity
 from common.ids import new_incarnation
 from common.networks import build_network
@@ -53,13 +53,7 @@ def build(
     net = build_network(
         settings.learner.network, settings.spec, settings.learner.num_quantiles
     ).eval()
-    link = ServerLink(
-        network.dealer(endpoints.replay_endpoint, routing_id(identity)),
-        endpoints.replay_endpoint,
-        identity,
-        settings.spec,
-        clock=clock,
-    )
+    link = open_link(network, endpoints.replay_endpoint, identity, settings.spec, clock=clock)
     subscriber = network.subscriber(endpoints.weights_endpoint)
     parts = ActorParts(
         identity=identity,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,14 +45,19 @@ class Program:
 
 def parse_args(program: Program, argv: Sequence[str], default: Args) -> Args:
     """Parse flags over `default`. A wrong flag ends the process with exit code 2."""
-    return tyro.cli(
-        type(default),
-        args=list(argv),
-        default=default,
-        prog=program.name,
-        description=program.description,
-        config=(tyro.conf.OmitArgPrefixes,),
-    )
+    try:
+        return tyro.cli(
+            type(default),
+            args=list(argv),
+            default=default,
+            prog=program.name,
+            description=program.description,
+            config=(tyro.conf.OmitArgPrefixes,),
+        )
+    except BrokenPipeError:
+        # `--help | head`: nobody reads on, and the interpreter must not try to flush at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
 
 
 def refuse(program: Program, error: MarioError) -> int:

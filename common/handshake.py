@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 
-from common.channels import Dealer, Frames
+from common.channels import Dealer, Frames, Network
 from common.codec import Array, Received, decode, encode
 from common.errors import BadMessage, ProtocolMismatch
 from common.heartbeat import Identity
@@ -39,6 +39,19 @@ COMPLAIN_INTERVAL_S = 10.0
 def routing_id(identity: Identity) -> str:
     """Differs between lives, unlike the peer id: an old life must not catch the new one's mail."""
     return f"{identity.peer}.{identity.incarnation}"
+
+
+def open_link(
+    network: Network,
+    endpoint: str,
+    identity: Identity,
+    spec: DataSpec,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+) -> ServerLink:
+    """A new line; the server hears of it at the first `maintain`."""
+    dealer = network.dealer(endpoint, routing_id(identity))
+    return ServerLink(dealer, endpoint, identity, spec, clock=clock)
 
 
 class ServerLink:

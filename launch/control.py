@@ -14,7 +14,7 @@ from rich.table import Table
 from common.cli import Program, parse_args, refuse
 from common.config import Settings
 from common.errors import ConfigError, MarioError, PeerUnavailable
-from common.handshake import ServerLink, routing_id
+from common.handshake import open_link
 from common.heartbeat import Identity
 from common.ids import new_incarnation
 from common.messages import Message, SetLimit, Stats, StatsRequest, Status
@@ -81,8 +81,7 @@ def ask(settings: Settings, question: Message, timeout_s: float) -> Stats | Stat
     endpoint = settings.endpoints.replay_endpoint
     network = ZmqNetwork()
     try:
-        dealer = network.dealer(endpoint, routing_id(identity))
-        link = ServerLink(dealer, endpoint, identity, settings.spec)
+        link = open_link(network, endpoint, identity, settings.spec)
         end_s, asked = time.monotonic() + timeout_s, False
         while time.monotonic() < end_s:
             link.maintain(waiting=False)

@@ -14,7 +14,7 @@ from common.channels import Network
 from common.checkpoint_files import list_numbered, load_checkpoint
 from common.config import Settings
 from common.devices import resolve_device
-from common.handshake import ServerLink, routing_id
+from common.handshake import open_link
 from common.heartbeat import HeartbeatWriter, Identity
 from common.ids import new_incarnation
 from common.jsonl import JsonlWriter
@@ -53,30 +53,14 @@ def build(
     progress = _restore(learner, resume, paths) if resume is not None else RunProgress()
     if settings.learner.compile:
         learner.compile(_example_batch(settings, learner.device))
+    endpoint = settings.endpoints.replay_endpoint
+    link = open_link(network, endpoint, identity, settings.spec, clock=clock)
     interval_s = settings.run.metrics_interval_s
-    endpoints = settings.endpoints
-    link = ServerLink(
-        network.dealer(endpoints.replay_endpoint, routing_id(identity)),
-        endpoints.replay_endpoint,
-        identity,
-        settings.spec,
-        clock=clock,
-    )
     parts = LearnerParts(
         learner=learner,
         source=BatchSource(link, settings.spec, _source_options(settings, identity), progress),
-        publisher=WeightPublisher(
-            network.publisher(endpoints.weights_endpoint),
-            weight_contract(settings),
-            generation=identity.incarnation,
-            interval_updates=settings.learner.publish_interval_updates,
-        ),
-        inbox=TelemetryInbox(
-            network.puller(endpoints.telemetry_endpoint),
-            identity.run_id,
-            progress,
-            JsonlWriter(paths.heartbeat),
-        ),
+        publisher=_publisher(settings, network, identity),
+        inbox=_inbox(settings, network, progress),
         archive=_archive(settings, paths),
         heartbeat=HeartbeatWriter(identity, paths.process_heartbeat(identity.peer), interval_s),
         metrics=JsonlWriter(paths.metrics),
@@ -138,6 +122,24 @@ def _source_options(settings: Settings, identity: Identity) -> SourceOptions:
         prefetch_batches=chosen.prefetch_batches,
         uses=settings.replay.per_sample_interval,
         shared_file=f"{prefix}{identity.incarnation}" if shared else "",
+    )
+
+
+def _publisher(settings: Settings, network: Network, identity: Identity) -> WeightPublisher:
+    return WeightPublisher(
+        network.publisher(settings.endpoints.weights_endpoint),
+        weight_contract(settings),
+        generation=identity.incarnation,
+        interval_updates=settings.learner.publish_interval_updates,
+    )
+
+
+def _inbox(settings: Settings, network: Network, progress: RunProgress) -> TelemetryInbox:
+    return TelemetryInbox(
+        network.puller(settings.endpoints.telemetry_endpoint),
+        settings.run.run,
+        progress,
+        JsonlWriter(RunPaths.of(settings.run).heartbeat),
     )
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from common.cli import Program, parse_args, refuse, settings_from_config_flag
-from common.component import run_component
+from common.channels import Network
+from common.cli import Program
+from common.component import Component
 from common.config import Settings
-from common.devices import learner_thread_count, limit_torch_threads
-from common.errors import ConfigError
-from common.lifecycle import StopFlag, run_program
-from common.logs import configure_logging
+from common.devices import learner_thread_count
+from common.process import Work, run_process
 from common.resume import find_resume
 from common.run_paths import RunPaths
 
@@ -43,32 +41,25 @@ class LearnerArgs:
     log_file: str = ""
     """Where to log; stderr when empty."""
 
+    @property
+    def index(self) -> int:
+        """There is one."""
+        return 0
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    words = sys.argv[1:] if argv is None else argv
-    try:
-        default = LearnerArgs(settings=settings_from_config_flag(words))
-        args = parse_args(PROGRAM, words, default)
-    except ConfigError as error:
-        return refuse(PROGRAM, error)
-    log_file = Path(args.log_file) if args.log_file else None
-    configure_logging(args.settings.run.run, "learner", 0, log_file)
-    stop = StopFlag.on_signals()
-    return run_program("learner", lambda: _run(args, stop))
+    return run_process("learner", PROGRAM, lambda s: LearnerArgs(settings=s), _plan, argv)
 
 
-def _run(args: LearnerArgs, stop: StopFlag) -> int:
-    # Here, because `--help` should not wait for torch.
-    from common.transport import ZmqNetwork  # noqa: PLC0415
-    from learner.assembly import build  # noqa: PLC0415
+def _plan(args: LearnerArgs) -> Work:
+    def build_learner(network: Network) -> Component:
+        # Here, because `--help` should not wait for torch.
+        from learner.assembly import build  # noqa: PLC0415
 
-    limit_torch_threads(learner_thread_count(args.settings.learner.learner_threads))
-    network = ZmqNetwork()
-    try:
-        learner = build(args.settings, network, resume=resume_path(args))
-        return run_component(learner, stop, finish_deadline_s=FINISH_DEADLINE_S)
-    finally:
-        network.close()
+        return build(args.settings, network, resume=resume_path(args))
+
+    threads = learner_thread_count(args.settings.learner.learner_threads)
+    return Work(build=build_learner, threads=threads, finish_deadline_s=FINISH_DEADLINE_S)
 
 
 def resume_path(args: LearnerArgs) -> Path | None:

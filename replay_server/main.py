@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from common.cli import Program, parse_args, refuse, settings_from_config_flag
-from common.component import run_component
+from common.channels import Network
+from common.cli import Program
+from common.component import Component
 from common.config import Settings
-from common.devices import limit_torch_threads
-from common.errors import ConfigError
-from common.lifecycle import StopFlag, run_program
-from common.logs import configure_logging
+from common.process import Work, run_process
 
 PROGRAM = Program(
     name="python -m replay_server",
@@ -37,29 +33,21 @@ class ReplayArgs:
     log_file: str = ""
     """Where to log; stderr when empty."""
 
+    @property
+    def index(self) -> int:
+        """There is one."""
+        return 0
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    words = sys.argv[1:] if argv is None else argv
-    try:
-        default = ReplayArgs(settings=settings_from_config_flag(words))
-        args = parse_args(PROGRAM, words, default)
-    except ConfigError as error:
-        return refuse(PROGRAM, error)
-    log_file = Path(args.log_file) if args.log_file else None
-    configure_logging(args.settings.run.run, "replay_server", 0, log_file)
-    stop = StopFlag.on_signals()
-    return run_program("replay_server", lambda: _run(args, stop))
+    return run_process("replay_server", PROGRAM, lambda s: ReplayArgs(settings=s), _plan, argv)
 
 
-def _run(args: ReplayArgs, stop: StopFlag) -> int:
-    # Here, because `--help` should not wait for torch.
-    from common.transport import ZmqNetwork  # noqa: PLC0415
-    from replay_server.assembly import build  # noqa: PLC0415
+def _plan(args: ReplayArgs) -> Work:
+    def build_server(network: Network) -> Component:
+        # Here, because `--help` should not wait for torch.
+        from replay_server.assembly import build  # noqa: PLC0415
 
-    limit_torch_threads(1)
-    network = ZmqNetwork()
-    try:
-        server = build(args.settings, network)
-        return run_component(server, stop, finish_deadline_s=FINISH_DEADLINE_S)
-    finally:
-        network.close()
+        return build(args.settings, network)
+
+    return Work(build=build_server, threads=1, finish_deadline_s=FINISH_DEADLINE_S)

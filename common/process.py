@@ -1,0 +1,78 @@
+"""What every program does around its work: flags, logging, signals, sockets, exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from common.channels import Network
+from common.cli import Program, parse_args, refuse, settings_from_config_flag
+from common.component import Component, run_component
+from common.config import Settings
+from common.devices import limit_torch_threads
+from common.errors import ConfigError
+from common.ids import Role, peer_id
+from common.lifecycle import StopFlag, run_program
+from common.logs import configure_logging
+
+
+class ProcessArgs(Protocol):
+    """What the arguments of every program have."""
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def log_file(self) -> str: ...
+
+
+Args = TypeVar("Args", bound=ProcessArgs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """How a program is put together once its arguments are known."""
+
+    build: Callable[[Network], Component]
+    threads: int
+    """CPU threads of torch."""
+    finish_deadline_s: float
+    """Time for saving what must not be lost."""
+
+
+def run_process(
+    role: Role,
+    program: Program,
+    default: Callable[[Settings], Args],
+    plan: Callable[[Args], Work],
+    argv: Sequence[str] | None = None,
+) -> int:
+    """The exit code of a program that ran until it was done or told to stop."""
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        args = parse_args(program, words, default(settings_from_config_flag(words)))
+    except ConfigError as error:
+        return refuse(program, error)
+    log_file = Path(args.log_file) if args.log_file else None
+    configure_logging(args.settings.run.run, role, args.index, log_file)
+    stop = StopFlag.on_signals()
+    return run_program(peer_id(role, args.index), lambda: _run(plan(args), stop))
+
+
+def _run(work: Work, stop: StopFlag) -> int:
+    # Here, because `--help` should wait for neither zmq nor torch.
+    from common.transport import ZmqNetwork  # noqa: PLC0415
+
+    limit_torch_threads(work.threads)
+    network = ZmqNetwork()
+    try:
+        component = work.build(network)
+        return run_component(component, stop, finish_deadline_s=work.finish_deadline_s)
+    finally:
+        network.close()

@@ -1,0 +1,138 @@
+"""The supervisor with small scripts in place of the programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from common.errors import ExitCode
+from common.ids import Role
+from launch.plan import ProcessSpec
+from launch.restart import RestartPolicy
+from launch.supervisor import Supervisor
+
+FOREVER = "import time\ntime.sleep(60)"
+QUICK = RestartPolicy(first_delay_s=0.01, max_delay_s=0.05, max_fruitless_restarts=2)
+
+
+def spec(folder: Path, role: Role, script: str, restart_script: str | None = None) -> ProcessSpec:
+    return ProcessSpec(
+        role=role,
+        index=0,
+        argv=(sys.executable, "-c", script),
+        restart_argv=(sys.executable, "-c", restart_script or script),
+        environment={},
+        log_file=folder / f"{role}.log",
+        heartbeat_file=folder / f"{role}.jsonl",
+    )
+
+
+class Stage:
+    def __init__(self) -> None:
+        self.made: list[Supervisor] = []
+
+    def supervise(self, *specs: ProcessSpec) -> Supervisor:
+        supervisor = Supervisor(specs, min_actors=1, policy=QUICK)
+        self.made.append(supervisor)
+        supervisor.start()
+        return supervisor
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    stage = Stage()
+    yield stage
+    for supervisor in stage.made:
+        supervisor.kill()
+
+
+def run_until_outcome(supervisor: Supervisor, deadline_s: float = 20.0) -> ExitCode | None:
+    end_s = time.monotonic() + deadline_s
+    while supervisor.outcome is None and time.monotonic() < end_s:
+        supervisor.tick()
+        time.sleep(0.01)
+    return supervisor.outcome
+
+
+def test_a_learner_that_is_done_ends_the_run(stage: Stage, tmp_path: Path) -> None:
+    supervisor = stage.supervise(spec(tmp_path, "learner", "pass"))
+
+    assert run_until_outcome(supervisor) is ExitCode.DONE
+
+
+def test_a_crash_loop_ends_the_run_with_the_last_lines(stage: Stage, tmp_path: Path) -> None:
+    supervisor = stage.supervise(
+        spec(tmp_path, "learner", FOREVER),
+        spec(tmp_path, "actor", "print('no cartridge', flush=True); raise SystemExit(75)"),
+    )
+
+    outcome = run_until_outcome(supervisor)
+
+    assert outcome is ExitCode.TEMPORARY
+    assert supervisor.blame is not None
+    assert supervisor.blame.restarts == 1
+    assert supervisor.blame.last_lines() == ["no cartridge"] * 2
+
+
+def test_a_configuration_error_ends_the_run_at_once(stage: Stage, tmp_path: Path) -> None:
+    supervisor = stage.supervise(spec(tmp_path, "actor", "raise SystemExit(2)"))
+
+    assert run_until_outcome(supervisor) is ExitCode.CONFIGURATION
+    assert supervisor.children[0].restarts == 0
+
+
+def test_a_life_that_stored_a_block_forgives_earlier_failures(stage: Stage, tmp_path: Path) -> None:
+    beat = json.dumps({"blocks_acked": 3})
+    script = (
+        "import json, os\n"
+        f"beat = {{**json.loads('{beat}'), 'pid': os.getpid()}}\n"
+        f"open({str(tmp_path / 'actor.jsonl')!r}, 'a').write(json.dumps(beat) + '\\n')\n"
+        "raise SystemExit(75)"
+    )
+    supervisor = stage.supervise(spec(tmp_path, "actor", script))
+    child = supervisor.children[0]
+    end_s = time.monotonic() + 20
+
+    while child.restarts < 5 and time.monotonic() < end_s:
+        supervisor.tick()
+        time.sleep(0.01)
+
+    assert child.restarts == 5
+    assert supervisor.outcome is None
+
+
+def test_a_restart_uses_the_command_for_restarts(stage: Stage, tmp_path: Path) -> None:
+    supervisor = stage.supervise(spec(tmp_path, "learner", "raise SystemExit(1)", "pass"))
+
+    assert run_until_outcome(supervisor) is ExitCode.DONE
+
+
+def test_stop_ends_actors_first_and_the_learner_last(stage: Stage, tmp_path: Path) -> None:
+    order = tmp_path / "order"
+    script = (
+        "import signal, sys, time\n"
+        "def end(*_):\n"
+        f"    open({str(order)!r}, 'a').write(ROLE + '\\n')\n"
+        "    sys.exit(143)\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)"
+    )
+    roles: tuple[Role, ...] = ("learner", "replay_server", "actor")
+    supervisor = stage.supervise(
+        *(spec(tmp_path, role, f"ROLE = {role!r}\n{script}") for role in roles)
+    )
+    end_s = time.monotonic() + 20
+    while any(child.last_lines() != ["ready"] for child in supervisor.children):
+        assert time.monotonic() < end_s
+        time.sleep(0.02)
+
+    supervisor.stop()
+
+    assert order.read_text().split() == ["actor", "replay_server", "learner"]
+    assert all(child.process and child.process.poll() == 143 for child in supervisor.children)

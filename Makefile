@@ -18,7 +18,7 @@ help:
 setup: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml constraints.txt launch/setup.sh
-	@sh launch/setup.sh $(PYTHON) $(VENV) .
+	@sh launch/setup.sh $(PYTHON) $(VENV) ".[plot]"
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt launch/setup.sh
 	@sh launch/setup.sh $(PYTHON) $(VENV) ".[dev]" dev

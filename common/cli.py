@@ -19,13 +19,20 @@ Args = TypeVar("Args")
 
 
 def flag_value(argv: Sequence[str], flag: str) -> str | None:
-    """The value of a flag that decides over the defaults of all others, read before parsing."""
+    """The value of a flag that decides over the defaults of all others, read before parsing.
+
+    As in parsing the last one wins, and `_` is as good as `-`.
+    """
+    value = None
     for index, word in enumerate(argv):
-        if word == flag and index + 1 < len(argv):
-            return argv[index + 1]
-        if word.startswith(flag + "="):
-            return word.partition("=")[2]
-    return None
+        name, has_value, inline = word.partition("=")
+        if name.replace("_", "-") != flag:
+            continue
+        if has_value:
+            value = inline
+        elif index + 1 < len(argv):
+            value = argv[index + 1]
+    return value
 
 
 def settings_from_config_flag(argv: Sequence[str]) -> Settings:

@@ -7,7 +7,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 from common.errors import ExitCode, MarioError
@@ -18,6 +19,10 @@ PARENT_PID_VARIABLE = "WARPZONE_PARENT_PID"
 """Set by the launcher: a process whose parent is not this one any more stops by itself."""
 
 
+class Interrupted(BaseException):
+    """A signal came while nothing was there yet that would have to be saved."""
+
+
 class StopFlag:
     """Set by SIGINT or SIGTERM; a second signal ends the process at once."""
 
@@ -25,6 +30,7 @@ class StopFlag:
         self._parent_pid = parent_pid
         self._signal: int | None = None
         self._requested = False
+        self._raises = False
         self.on_second_signal: Callable[[], None] = lambda: None
         """Called before a second signal ends the process."""
 
@@ -45,6 +51,19 @@ class StopFlag:
             self.on_second_signal()
             os._exit(self.exit_code)
         self._signal = number
+        if self._raises:
+            raise Interrupted
+
+    @contextmanager
+    def raising(self) -> Iterator[None]:
+        """For start-up: a signal raises `Interrupted` at once, whatever is being waited for."""
+        self._raises = True
+        try:
+            if self._signal is not None:
+                raise Interrupted
+            yield
+        finally:
+            self._raises = False
 
     def request(self) -> None:
         """Stop for a reason of our own: the work is done."""

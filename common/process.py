@@ -15,7 +15,7 @@ from common.config import Settings
 from common.devices import limit_torch_threads
 from common.errors import ConfigError
 from common.ids import Role, peer_id
-from common.lifecycle import StopFlag, run_program
+from common.lifecycle import Interrupted, StopFlag, run_program
 from common.logs import configure_logging
 
 
@@ -72,7 +72,10 @@ def _run(work: Work, stop: StopFlag) -> int:
     limit_torch_threads(work.threads)
     network = ZmqNetwork()
     try:
-        component = work.build(network)
+        with stop.raising():
+            component = work.build(network)
         return run_component(component, stop, finish_deadline_s=work.finish_deadline_s)
+    except Interrupted:
+        return int(stop.exit_code)
     finally:
         network.close()

@@ -38,6 +38,8 @@ class ResumePoint:
     path: Path
     agent_steps: int
     source: ResumeSource
+    skipped: tuple[str, ...] = ()
+    """What was newer but corrupt, in words."""
 
 
 def find_resume(
@@ -145,7 +147,12 @@ def _first_valid(
                 log.warning("corrupt checkpoint skipped", extra={"error": str(exc)})
                 rejected.append(f"{path}: {exc}")
         else:
-            return ResumePoint(path=path, agent_steps=manifest.agent_steps, source=source)
+            return ResumePoint(
+                path=path,
+                agent_steps=manifest.agent_steps,
+                source=source,
+                skipped=tuple(rejected),
+            )
     return None
 
 

@@ -27,6 +27,8 @@ class ProcessRow:
     state: str
     restarts: int
     beat: Values
+    silent_s: float | None = None
+    """Seconds since the last heartbeat, where that is too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,8 @@ class View(Protocol):
 
 
 def open_view(console: Console, *, plain: bool) -> View:
-    return PlainView(console) if plain or not console.is_terminal else LiveView(console)
+    redraws = console.is_terminal and not console.is_dumb_terminal
+    return LiveView(console) if redraws and not plain else PlainView(console)
 
 
 class PlainView:
@@ -86,7 +89,7 @@ class LiveView:
 
 def plain_line(snapshot: Snapshot) -> str:
     m = snapshot.metrics
-    running = sum(row.state == "running" for row in snapshot.processes)
+    running = sum(row.state == "running" and row.silent_s is None for row in snapshot.processes)
     parts = [
         f"[train] {duration(snapshot.elapsed_s)}",
         f"steps={number(m.get('global_step'))}",
@@ -153,9 +156,7 @@ def _processes(rows: Sequence[ProcessRow]) -> Table:
         table.add_column(title, justify="left" if title in ("process", "state") else "right")
     for row in rows[:MAX_ROWS]:
         beat = row.beat
-        state = str(beat.get("state", "starting")) if row.state == "running" else row.state
-        colour = "green" if row.state == "running" and beat else "yellow"
-        colour = "red" if row.state in ("off", "ended") else colour
+        state, colour = _state_of(row)
         table.add_row(
             row.name,
             Text(state, style=colour),
@@ -167,6 +168,15 @@ def _processes(rows: Sequence[ProcessRow]) -> Table:
     if len(rows) > MAX_ROWS:
         table.add_row(f"... {len(rows) - MAX_ROWS} more", "", "", "", "", "")
     return table
+
+
+def _state_of(row: ProcessRow) -> tuple[str, str]:
+    """What a process does, in words, and the colour that says how bad it is."""
+    if row.state != "running":
+        return row.state, "red" if row.state in ("off", "ended") else "yellow"
+    if row.silent_s is not None:
+        return f"silent for {row.silent_s:.0f} s", "red"
+    return str(row.beat.get("state", "starting")), "green" if row.beat else "yellow"
 
 
 def duration(seconds: float) -> str:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from common.checkpoint_files import list_numbered
 from common.cli import refuse
-from common.config import Settings
+from common.config import EndpointSettings, Settings
 from common.devices import guard_cpu, limit_torch_threads
 from common.errors import ExitCode, MarioError
 from common.jsonl import last_record
@@ -24,7 +24,14 @@ from common.run_paths import RunPaths
 from common.shared_files import remove_shared, shared_prefix
 from launch.options import PROGRAM, LocalArgs, parse_local
 from launch.resume_choice import changed_settings, choose_resume
-from launch.run_dir import locked, make_run_dir, private_endpoints, set_aside, write_config
+from launch.run_dir import (
+    locked,
+    make_run_dir,
+    private_endpoints,
+    remove_endpoints,
+    set_aside,
+    write_config,
+)
 from launch.session import Session, run_lockstep, run_processes
 
 
@@ -40,6 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(run(args, settings, paths, console))
     except MarioError as error:
         return refuse(PROGRAM, error)
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        # Nobody reads what we print any more: as if the terminal had been closed.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(ExitCode.TERMINATED)
 
 
 def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) -> ExitCode:
@@ -53,7 +66,9 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
         configure_logging(settings.run.run, "launcher", 0, paths.process_log("launcher-0"))
         resume = choose_resume(args.resume, paths, Path(settings.run.runs_dir).resolve())
         announce_start(settings, paths, resume, console)
-        settings = replace(settings, endpoints=endpoints)
+        # Absolute, so that the file serves from any folder.
+        run = replace(settings.run, runs_dir=str(paths.root.parent))
+        settings = replace(settings, run=run, endpoints=endpoints)
         write_config(paths, settings)
         session = Session(
             settings=settings,
@@ -62,6 +77,7 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
             stop=stop,
             plain=args.plain,
             resume=resume,
+            on_kill=lambda: clean_up(paths, endpoints),
         )
         try:
             if args.lockstep:
@@ -71,6 +87,12 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
         finally:
             remove_shared(shared_prefix(paths))
             announce_end(paths, console)
+
+
+def clean_up(paths: RunPaths, endpoints: EndpointSettings) -> None:
+    """Sockets and shared memory, when there is no time for anything else."""
+    remove_shared(shared_prefix(paths))
+    remove_endpoints(endpoints)
 
 
 def settle_device(settings: Settings, words: Sequence[str], console: Console) -> Settings:
@@ -102,6 +124,8 @@ def announce_start(
         soft_wrap=True,
     )
     if resume is not None:
+        for problem in resume.skipped:
+            console.print(f"WARNING: skipped {problem}", style="yellow", markup=False)
         console.print(
             f"going on from {resume.path} at {resume.agent_steps:,} agent steps "
             "(--fresh begins anew)",

@@ -15,7 +15,14 @@ from common.settings_files import load_settings, setting_differences
 FIXED = frozenset({"network", "num_quantiles", "size", "stack", "actions", "game"})
 # These describe a start, not the run.
 IGNORED = frozenset(
-    {"replay_endpoint", "weights_endpoint", "telemetry_endpoint", "max_agent_steps", "max_minutes"}
+    {
+        "replay_endpoint",
+        "weights_endpoint",
+        "telemetry_endpoint",
+        "max_agent_steps",
+        "max_minutes",
+        "runs_dir",
+    }
 )
 
 

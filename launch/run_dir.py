@@ -70,15 +70,22 @@ def set_aside(paths: RunPaths) -> Path:
 @contextmanager
 def private_endpoints() -> Iterator[EndpointSettings]:
     """Local endpoints in a folder that only this user can enter; removed at the end."""
-    folder = Path(tempfile.mkdtemp(prefix="warpzone-"))
+    folder = tempfile.mkdtemp(prefix="warpzone-")
+    endpoints = EndpointSettings(
+        replay_endpoint=f"ipc://{folder}/replay",
+        weights_endpoint=f"ipc://{folder}/weights",
+        telemetry_endpoint=f"ipc://{folder}/telemetry",
+    )
     try:
-        yield EndpointSettings(
-            replay_endpoint=f"ipc://{folder}/replay",
-            weights_endpoint=f"ipc://{folder}/weights",
-            telemetry_endpoint=f"ipc://{folder}/telemetry",
-        )
+        yield endpoints
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_endpoints(endpoints)
+
+
+def remove_endpoints(endpoints: EndpointSettings) -> None:
+    """Remove the folder that `private_endpoints` made."""
+    folder = Path(endpoints.replay_endpoint.removeprefix("ipc://")).parent
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_config(paths: RunPaths, settings: Settings) -> None:

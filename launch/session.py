@@ -26,6 +26,7 @@ from launch.supervisor import Supervisor
 POLL_S = 0.1
 SHOW_INTERVAL_S = 0.5
 SECONDS_PER_MINUTE = 60.0
+SILENT_AFTER_INTERVALS = 3
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,7 +39,10 @@ class Session:
     stop: StopFlag
     plain: bool
     resume: ResumePoint | None
+    on_kill: Callable[[], None] = lambda: None
+    """What must still happen when everything is killed at once."""
     started_s: float = field(default_factory=time.monotonic)
+    started_unix_s: float = field(default_factory=time.time)
 
     @property
     def elapsed_s(self) -> float:
@@ -54,6 +58,9 @@ class Session:
 
     def snapshot(self, processes: list[ProcessRow]) -> Snapshot:
         metrics = last_record(self.paths.metrics) or {}
+        if _number(metrics.get("time")) < self.started_unix_s:
+            # Of an earlier start: its buffer and its rates are gone.
+            metrics = {}
         return Snapshot(
             run=self.settings.run.run,
             stage=self.settings.env.stage,
@@ -72,11 +79,20 @@ class Session:
         return max(shares, default=None)
 
 
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
 def run_processes(session: Session) -> ExitCode:
     """Start everything, watch it, stop it in order; how it ended."""
     specs = plan_processes(session.settings, session.paths, resume=session.resume_word)
     supervisor = Supervisor(specs, min_actors=session.settings.actor.min_actors)
-    session.stop.on_second_signal = supervisor.kill
+
+    def kill() -> None:
+        supervisor.kill()
+        session.on_kill()
+
+    session.stop.on_second_signal = kill
     view = open_view(session.console, plain=session.plain)
     try:
         if session.settings.env.env_prewarm:
@@ -119,20 +135,27 @@ def _watch(
         supervisor.tick()
         if session.elapsed_s - shown_s >= SHOW_INTERVAL_S:
             shown_s = session.elapsed_s
-            show(_rows(supervisor))
+            show(_rows(session, supervisor))
         time.sleep(POLL_S)
 
 
-def _rows(supervisor: Supervisor) -> list[ProcessRow]:
-    return [
-        ProcessRow(
-            name=child.spec.name,
-            state=child.state,
-            restarts=child.restarts,
-            beat=child.heartbeat(),
+def _rows(session: Session, supervisor: Supervisor) -> list[ProcessRow]:
+    limit_s = SILENT_AFTER_INTERVALS * session.settings.run.metrics_interval_s
+    rows = []
+    for child in supervisor.children:
+        beat = child.heartbeat()
+        heard = beat.get("time")
+        age_s = time.time() - heard if isinstance(heard, float) else 0.0
+        rows.append(
+            ProcessRow(
+                name=child.spec.name,
+                state=child.state,
+                restarts=child.restarts,
+                beat=beat,
+                silent_s=age_s if age_s > limit_s else None,
+            )
         )
-        for child in supervisor.children
-    ]
+    return rows
 
 
 def _explain(console: Console, supervisor: Supervisor) -> None:

@@ -24,10 +24,12 @@ command -v "${CXX:-c++}" >/dev/null 2>&1 || command -v g++ >/dev/null 2>&1 || co
     fail "no C++ compiler was found, and nes-py is built from source; install g++ (on Debian: build-essential)"
 
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+"$venv/bin/python" -m pip --version >/dev/null 2>&1 ||
+    fail "$venv has no pip; run make clean and try again"
 echo "setup: installing into $venv (the first time takes a minute or two; details in $log)"
 if ! "$venv/bin/python" -m pip install --disable-pip-version-check -c constraints.txt -e "$requirement" >"$log" 2>&1; then
     if grep -qiE 'name resolution|connection (refused|broken|error)|network is unreachable|No matching distribution|Could not find a version|timed out|ProxyError|SSLError' "$log"; then
-        fail "packages could not be downloaded; connect to the internet or set PIP_INDEX_URL to a mirror (details in $log)"
+        fail "packages could not be downloaded; connect to the internet or set PIP_INDEX_URL to a mirror (or this Python is too new for them; details in $log)"
     fi
     if grep -qiE "Python\.h: No such file" "$log"; then
         fail "the headers of Python are missing; install them (on Debian: python3-dev)"

@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 # Actors first, so that nothing new comes; the learner last, because its checkpoint is the result.
 STOP_DEADLINES_S = {"actor": 3.0, "replay_server": 3.0, "learner": 10.0}
+GOOD_ENDS = (ExitCode.DONE, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 STOP_ORDER = ("actor", "replay_server", "learner")
 
 
@@ -60,6 +61,7 @@ class Supervisor:
             for child in group:
                 child.signal(signal.SIGTERM)
             self._await(group, STOP_DEADLINES_S[role])
+        self._check_last_words()
 
     def kill(self) -> None:
         """At once, without a checkpoint."""
@@ -76,6 +78,14 @@ class Supervisor:
                 child.signal(signal.SIGKILL)
                 child.wait(5.0)
             child.state = "ended"
+
+    def _check_last_words(self) -> None:
+        """The learner's end decides whether the last checkpoint stands."""
+        for child in self.children:
+            code = child.exit_codes[-1] if child.exit_codes else ExitCode.DONE
+            if child.spec.role == "learner" and code not in GOOD_ENDS:
+                self.outcome, self.blame = ExitCode.TEMPORARY, child
+                self.reason = f"{child.spec.name} did not save at the end (exit code {code})"
 
     def _on_exit(self, child: Child, code: int) -> None:
         if child.spec.role == "learner" and code == ExitCode.DONE:

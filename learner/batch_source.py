@@ -24,6 +24,7 @@ from common.messages import (
     Status,
     Welcome,
 )
+from common.shared_files import remove_shared
 from common.shared_slots import SharedSlots
 from common.specs import DataSpec
 from learner.progress import RunProgress
@@ -117,6 +118,8 @@ class BatchSource:
 
     def close(self) -> None:
         self._link.close()
+        if self._options.shared_file:
+            remove_shared(self._options.shared_file)
 
     def _request_free(self) -> None:
         while self._free and self._link.is_welcome:

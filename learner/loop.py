@@ -86,8 +86,11 @@ class LearnerLoop:
         self._progress = parts.progress
         self._timer = PhaseTimer()
         self._sums = IntervalSums()
+        self._shares: dict[str, float] = {}
+        """Of the last interval that was reported."""
         self._rates = RateMeter()
         self._gpu_window = GpuWindow()
+        self._is_waiting = True
         self._started_s = time.monotonic()
         self._reported_s = self._started_s
         self._publish()
@@ -100,6 +103,9 @@ class LearnerLoop:
         out_of_steps = 0 < limits.max_agent_steps <= self._progress.agent_steps
         return out_of_steps or 0 < limits.max_minutes <= minutes
 
+    def waits_for(self) -> str | None:
+        return self._source.waits_for() if self._is_waiting else None
+
     def tick(self) -> bool:
         """Train on one batch if there is one, then look after everything else that is due."""
         self._parts.inbox.pump()
@@ -108,7 +114,8 @@ class LearnerLoop:
             ready = self._source.next(WAIT_MS)
         if ready is not None:
             self._train(ready)
-        self._look_after(waiting=ready is None)
+        self._is_waiting = ready is None
+        self._look_after()
         return ready is not None
 
     def finish(self, deadline_s: float) -> None:
@@ -166,23 +173,26 @@ class LearnerLoop:
                 self._learner.online, self._learner.updates, self._progress.agent_steps
             )
 
-    def _look_after(self, *, waiting: bool) -> None:
+    def _look_after(self) -> None:
         if time.monotonic() - self._reported_s >= self._plan.metrics_interval_s:
             self._report()
         if self._parts.heartbeat.due():
-            self._beat(waiting=waiting)
+            self._beat()
         if self._parts.archive is not None and self._parts.archive.due():
             with self._timer.phase("checkpoint"):
                 self.save()
 
-    def _beat(self, *, waiting: bool) -> None:
+    def _beat(self) -> None:
         readings, error = self._parts.gpus.last() if self._parts.gpus else (None, "not watched")
-        values: dict[str, Scalar] = {"gpu_error": error, "gpu_count": len(readings or [])}
+        count = None if readings is None else len(readings)
+        values: dict[str, Scalar] = {"gpu_error": error, "gpu_count": count}
+        values |= {f"share_{name}": round(share, 4) for name, share in self._shares.items()}
         for gpu in readings or []:
             values.update({f"gpu{gpu['index']}_{name}": value for name, value in gpu.items()})
         if self._parts.archive is not None:
             values["checkpoint_error"] = self._parts.archive.last_error
-        state = f"waiting for {self._source.waits_for()}" if waiting else "training"
+        waits_for = self.waits_for()
+        state = "training" if waits_for is None else f"waiting for {waits_for}"
         record = self._parts.heartbeat.beat(self._learner.updates, state, values)
         self._parts.inbox.note_heartbeat("learner-0", record)
 
@@ -221,7 +231,8 @@ class LearnerLoop:
         inbox, max_age_s = self._parts.inbox, LOST_AFTER_INTERVALS * self._plan.metrics_interval_s
         actors = inbox.beats_of("actor", max_age_s)
         replay = (inbox.beats_of("replay_server", max_age_s) or [{}])[0]
-        wait_share = self._timer.shares().get("wait", 0.0)
+        self._shares = self._timer.shares()
+        wait_share = self._shares.get("wait", 0.0)
         return {
             **inbox.take_metrics(),
             **self._source.stats,

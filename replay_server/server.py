@@ -37,6 +37,9 @@ class ReplayServer:
         """Only a signal ends it."""
         return False
 
+    def waits_for(self) -> str | None:
+        return self._service.waits_for()
+
     def tick(self) -> bool:
         """Handle what has arrived, then serve who waits."""
         handled = 0

@@ -104,6 +104,7 @@ class HostLock:
             log.warning("construction lock taken over from a dead process", extra=asdict(dead))
 
     def _acquire(self, descriptor: int, deadline: float, clock: Callable[[], float]) -> None:
+        has_told = False
         while True:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -113,6 +114,9 @@ class HostLock:
                         f"the construction lock {self._path} was not free before the deadline; "
                         f"held by {self.holder() or 'an unknown process'}"
                     ) from None
+                if not has_told:
+                    log.info("waiting for the construction lock", extra={"holder": self.holder()})
+                    has_told = True
                 time.sleep(_POLL_INTERVAL_S)
             else:
                 return

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from common.checkpoint_files import list_numbered
 from common.jsonl import last_record
+from common.settings_files import load_settings
 from tests.processes import end, processes_mentioning, run, start, wait_until, write_corridor
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -93,7 +95,9 @@ def launcher(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_sigterm_saves_and_leaves_nothing(launcher: subprocess.Popen[str], tmp_path: Path) -> None:
-    sockets = [path for path in Path(tempfile.gettempdir()).glob("warpzone-*") if path.is_dir()]
+    endpoint = load_settings(tmp_path / "r" / "config.json").endpoints.replay_endpoint
+    folder = Path(endpoint.removeprefix("ipc://")).parent
+    before = folder.exists()
 
     launcher.terminate()
     output, _ = launcher.communicate(timeout=20)
@@ -102,7 +106,8 @@ def test_sigterm_saves_and_leaves_nothing(launcher: subprocess.Popen[str], tmp_p
     assert "checkpoint: " in output
     assert "checkpoint: none" not in output
     assert processes_mentioning(str(tmp_path)) == []
-    assert any(not path.exists() for path in sockets)
+    assert before
+    assert not folder.exists()
 
 
 def test_a_lost_launcher_takes_its_children_with_it(
@@ -153,3 +158,33 @@ def test_fresh_moves_the_earlier_run_aside(launcher: subprocess.Popen[str], tmp_
     assert len(kept) == 1
     assert (kept[0] / "checkpoints").is_dir()
     assert "going on from" not in output
+
+
+@pytest.mark.parametrize("delay_s", [0.5, 1.5, 4.0])
+def test_ctrl_c_while_starting_leaves_no_traceback(delay_s: float, tmp_path: Path) -> None:
+    process = start(
+        LOCAL, "--preset", str(write_corridor(tmp_path)), "--runs-dir", str(tmp_path), "--run", "r"
+    )
+    time.sleep(delay_s)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    end(process)
+
+    assert process.returncode == 130, output
+    assert "Traceback" not in output
+    assert processes_mentioning(str(tmp_path)) == []
+
+
+def test_a_skipped_checkpoint_is_shown(launcher: subprocess.Popen[str], tmp_path: Path) -> None:
+    launcher.terminate()
+    launcher.communicate(timeout=20)
+    newest = list_numbered(tmp_path / "r" / "checkpoints")[0]
+    (newest / "network.safetensors").write_bytes(b"damage")
+
+    code, output = run(
+        LOCAL, "--runs-dir", str(tmp_path), "--run", "r", "--max-minutes", "0.05", timeout_s=60
+    )
+
+    assert code == 0, output
+    assert "WARNING: skipped" in output
+    assert str(newest.name) in output.replace("\n", "")

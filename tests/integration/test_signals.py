@@ -41,6 +41,8 @@ from common.lifecycle import StopFlag, run_program
 
 class Ticking:
     is_done = False
+    def waits_for(self):
+        return None
     def tick(self):
         time.sleep(0.02)
         return True

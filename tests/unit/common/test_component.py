@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import logging
+
 import pytest
 
-from common.component import run_component
+from common.component import WaitLog, run_component
 from common.errors import ExitCode, PeerUnavailable
 from common.lifecycle import StopFlag
+from tests.fake_clock import FakeClock
 
 
 class FakeComponent:
@@ -18,6 +21,9 @@ class FakeComponent:
     @property
     def is_done(self) -> bool:
         return self._left == 0
+
+    def waits_for(self) -> str | None:
+        return None
 
     def tick(self) -> bool:
         self.calls.append("tick")
@@ -68,3 +74,30 @@ def test_the_loss_of_the_parent_finishes_and_closes() -> None:
     run_component(component, StopFlag(parent_pid=0), finish_deadline_s=1.0)
 
     assert component.calls == ["tick", "finish 1.0", "close"]
+
+
+def test_waiting_is_told_after_a_while_and_then_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = FakeClock()
+    waiting = WaitLog(clock)
+
+    with caplog.at_level(logging.INFO):
+        for _ in range(70):
+            waiting.note("weights from the learner")
+            clock.advance(1.0)
+
+    assert [record.getMessage() for record in caplog.records] == ["waiting", "waiting"]
+    assert getattr(caplog.records[0], "for") == "weights from the learner"
+
+
+def test_short_waits_are_not_worth_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+    waiting = WaitLog(clock)
+
+    with caplog.at_level(logging.INFO):
+        for step in range(40):
+            waiting.note("batches" if step % 2 else None)
+            clock.advance(1.5)
+
+    assert caplog.records == []

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from launch.live_view import LiveView, PlainView, ProcessRow, Snapshot, open_view, plain_line
@@ -69,3 +71,26 @@ def test_a_new_run_without_figures_can_be_shown() -> None:
     empty = Snapshot(run="r", stage="1-1", elapsed_s=0.0, budget=None, metrics={}, processes=[])
 
     assert "steps=-" in plain_line(empty)
+
+
+def test_a_silent_process_is_shown_as_such() -> None:
+    row = ProcessRow(
+        name="actor-0", state="running", restarts=0, beat={"state": "playing"}, silent_s=31.0
+    )
+    quiet = replace(snapshot(), processes=[row])
+    screen = io.StringIO()
+    view = LiveView(Console(file=screen, force_terminal=True, width=110))
+
+    view.show(quiet)
+    view.close()
+
+    assert "silent for 31 s" in screen.getvalue()
+    assert "processes=0/1" in plain_line(quiet)
+
+
+def test_a_terminal_that_cannot_redraw_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+
+    view = open_view(Console(file=io.StringIO(), force_terminal=True), plain=False)
+
+    assert isinstance(view, PlainView)

@@ -33,6 +33,21 @@ def test_flags_go_over_a_preset() -> None:
     assert args.settings.actor.envs_per_actor == 4
 
 
+def test_the_last_preset_wins_as_with_any_flag() -> None:
+    args = parse_local(["--preset", "laptop", "--preset", "smoke"])
+
+    assert args.settings.actor.actors == 2
+    assert args.settings.actor.envs_per_actor == 1
+
+
+def test_underscores_in_flags_are_as_good_as_dashes(tmp_path: Path) -> None:
+    stored_run(tmp_path, with_batch(17))
+
+    args = parse_local(["--runs_dir", str(tmp_path), "--run", "kept"])
+
+    assert args.settings.learner.batch_size == 17
+
+
 def test_every_shipped_preset_is_valid() -> None:
     assert preset_names() == ["laptop", "smoke", "workstation"]
     for name in preset_names():

@@ -136,3 +136,24 @@ def test_stop_ends_actors_first_and_the_learner_last(stage: Stage, tmp_path: Pat
 
     assert order.read_text().split() == ["actor", "replay_server", "learner"]
     assert all(child.process and child.process.poll() == 143 for child in supervisor.children)
+
+
+def test_a_learner_that_could_not_save_at_the_end_is_not_hidden(
+    stage: Stage, tmp_path: Path
+) -> None:
+    script = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)"
+    )
+    supervisor = stage.supervise(spec(tmp_path, "learner", script))
+    end_s = time.monotonic() + 20
+    while supervisor.children[0].last_lines() != ["ready"]:
+        assert time.monotonic() < end_s
+        time.sleep(0.02)
+
+    supervisor.stop()
+
+    assert supervisor.outcome is ExitCode.TEMPORARY
+    assert "did not save" in supervisor.reason

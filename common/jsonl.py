@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from common.errors import ConfigError
+
 log = logging.getLogger(__name__)
 
 ROTATE_BYTES = 64 * 1024 * 1024
@@ -23,8 +25,11 @@ class JsonlWriter:
         self._failed = False
         self._torn = False
         """The disk took only the beginning of the last line."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._open()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._open()
+        except OSError as error:
+            raise ConfigError(f"cannot write {path}: {error.strerror}") from error
 
     def write(self, record: Mapping[str, object]) -> None:
         line = json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"

@@ -73,6 +73,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("replay_time_gather_ms", "ms", "mean", "part of it: gathering frames"),
     Metric("replay_time_insert_ms", "ms", "mean", "time to store a block"),
     Metric("replay_time_update_ms", "ms", "mean", "time to set the priorities of a batch"),
+    Metric("replay_sum_drift", "1", "gauge", "largest error of the tree's sums; it was repaired"),
     Metric("replay_stale_priorities_total", "items", "counter", "priorities for overwritten items"),
     Metric(
         "replay_refused_priorities_total", "items", "counter", "negative or not finite priorities"

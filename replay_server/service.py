@@ -143,7 +143,9 @@ class ReplayService:
         )
 
     def metrics(self) -> dict[str, Any]:
-        return replay_metrics(self.buffer.stats(), self.counts, self.limiter)
+        drift = self.buffer.check_sums()
+        metrics = replay_metrics(self.buffer.stats(), self.counts, self.limiter)
+        return {**metrics, "replay_sum_drift": drift}
 
     def waits_for(self) -> str | None:
         gate = self.limiter.gate()

@@ -15,7 +15,6 @@ X_IN_PAGE: Final = 0x0086
 Y_VIEWPORT: Final = 0x00B5
 Y_PIXEL: Final = 0x03B8
 CHANGE_AREA_TIMER: Final = 0x06DE
-SCREEN_LEFT_X: Final = 0x071C
 POWER: Final = 0x0756
 LIVES: Final = 0x075A
 STAGE: Final = 0x075C
@@ -37,7 +36,6 @@ _DYING: Final = 0x0B
 # Entering or leaving an area, on a vine, in a pipe, walking by himself. Growing, shrinking and
 # gaining fire are not among them: there the agent acts while the game is frozen.
 _BUSY: Final = frozenset({0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x07})
-_GAME_OVER_LIVES: Final = 0xFF
 
 
 class Ram(Protocol):
@@ -90,11 +88,6 @@ def x_position(ram: Ram) -> int:
     return int(ram[X_PAGE]) * 0x100 + int(ram[X_IN_PAGE])
 
 
-def screen_x(ram: Ram) -> int:
-    """Pixels between the left screen edge and Mario, 0-255."""
-    return (int(ram[X_IN_PAGE]) - int(ram[SCREEN_LEFT_X])) % 0x100
-
-
 def y_position(ram: Ram) -> int:
     """Pixels above the bottom of the screen; more than 255 when Mario is above its top."""
     height = 255 - int(ram[Y_PIXEL])
@@ -112,10 +105,6 @@ def is_dying(ram: Ram) -> bool:
 
 def is_dead(ram: Ram) -> bool:
     return int(ram[PLAYER_STATE]) == _LOSING_A_LIFE
-
-
-def is_game_over(ram: Ram) -> bool:
-    return lives(ram) == _GAME_OVER_LIVES
 
 
 def is_busy(ram: Ram) -> bool:

@@ -20,12 +20,6 @@ def test_x_position_spans_pages_without_overflow() -> None:
     assert type(memory.x_position(ram)) is int
 
 
-def test_screen_x_wraps_when_the_scroll_is_ahead() -> None:
-    ram = np.frombuffer(_ram_with({0x86: 10, 0x071C: 250}), dtype=np.uint8)
-
-    assert memory.screen_x(ram) == 16
-
-
 @pytest.mark.parametrize(("viewport", "expected"), [(0, 455), (1, 200), (2, 200)])
 def test_y_position_continues_above_the_screen(viewport: int, expected: int) -> None:
     ram = np.frombuffer(_ram_with({0x03B8: 55, 0x00B5: viewport}), dtype=np.uint8)
@@ -57,11 +51,6 @@ def test_dying_is_the_animation_or_a_fall() -> None:
     assert memory.is_dying(_ram_with({0x0E: 0x08, 0xB5: 2}))
     assert not memory.is_dying(_ram_with({0x0E: 0x08, 0xB5: 1}))
     assert memory.is_dead(_ram_with({0x0E: 0x06}))
-
-
-def test_game_over_is_the_life_below_zero() -> None:
-    assert memory.is_game_over(_ram_with({0x075A: 0xFF}))
-    assert not memory.is_game_over(_ram_with({0x075A: 0}))
 
 
 @pytest.mark.parametrize("state", range(0x10))

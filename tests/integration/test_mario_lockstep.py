@@ -116,7 +116,7 @@ def test_the_end_of_a_world_equals_the_original(original: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
 def test_play_equals_the_original_on_every_stage(original: Any, stage: str) -> None:
-    _compare(original, stage, frames=200, seed=5)
+    _compare(original, stage, frames=100, seed=5)
 
 
 @pytest.mark.nightly

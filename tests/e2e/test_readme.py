@@ -23,9 +23,9 @@ CHINESE = (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
 
 # What stands in for patience: minutes become seconds, and endless commands get Ctrl-C.
 SHORTER = {
-    "--max-minutes 3": "--max-minutes 0.25",
-    "--max-minutes 5": "--max-minutes 0.25",
-    "--preset smoke": "--preset smoke --max-minutes 0.25",
+    "--max-minutes 3": "--max-minutes 0.35",
+    "--max-minutes 5": "--max-minutes 0.35",
+    "--preset smoke": "--preset smoke --max-minutes 0.35",
 }
 
 

@@ -63,8 +63,13 @@ def parse_args(program: Program, argv: Sequence[str], default: Args) -> Args:
         )
     except BrokenPipeError:
         # `--help | head`: nobody reads on, and the interpreter must not try to flush at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        abandon_stdout()
         raise SystemExit(0) from None
+
+
+def abandon_stdout() -> None:
+    """After a broken pipe: what is still buffered goes nowhere instead of raising at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def refuse(program: Program, error: MarioError) -> int:

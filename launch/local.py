@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from common.checkpoint_files import list_numbered
-from common.cli import refuse
+from common.cli import abandon_stdout, refuse
 from common.config import EndpointSettings, Settings
 from common.devices import guard_cpu, limit_torch_threads
 from common.errors import ExitCode, MarioError
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # Nobody reads what we print any more: as if the terminal had been closed.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        abandon_stdout()
         return int(ExitCode.TERMINATED)
 
 

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from common.batch import Batch, batch_layout
-from common.codec import Array
 from common.handshake import ServerLink
 from common.messages import (
     BatchReply,
@@ -27,6 +26,7 @@ from common.messages import (
 from common.shared_files import remove_shared
 from common.shared_slots import SharedSlots
 from common.specs import DataSpec
+from common.tensor_arrays import to_numpy
 from learner.progress import RunProgress
 
 log = logging.getLogger(__name__)
@@ -98,9 +98,9 @@ class BatchSource:
         sent = self._link.send(
             PriorityUpdate(server_incarnation=ready.server_incarnation),
             {
-                "slots": _to_numpy(ready.batch.slots),
-                "generations": _to_numpy(ready.batch.generations),
-                "errors": _to_numpy(errors),
+                "slots": to_numpy(ready.batch.slots),
+                "generations": to_numpy(ready.batch.generations),
+                "errors": to_numpy(errors),
             },
         )
         self.unsent_priorities += not sent
@@ -190,8 +190,3 @@ class BatchSource:
             if tensors[name].dtype != dtype or tuple(tensors[name].shape) != shape:
                 raise ValueError(f"batch field {name}: expected {dtype} {shape}")
         return Batch(**tensors)
-
-
-def _to_numpy(tensor: Tensor) -> Array:
-    array: Array = tensor.cpu().numpy()
-    return array

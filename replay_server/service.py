@@ -39,6 +39,7 @@ from common.messages import (
 )
 from common.shared_slots import SharedSlots
 from common.specs import DataSpec
+from common.tensor_arrays import to_numpy
 from replay_server.buffer import ReplayBuffer
 from replay_server.ledger import Ledger, Verdict
 from replay_server.peers import Peer, PeerRegistry
@@ -232,7 +233,7 @@ class ReplayService:
             sampled_total=self.buffer.sampled_items_total,
             slot=request.slot,
         )
-        arrays = {name: _to_numpy(getattr(batch, name)) for name in reply.arrays}
+        arrays = {name: to_numpy(getattr(batch, name)) for name in reply.arrays}
         return Answer(pending.routing, reply, arrays)
 
     def _slot(self, request: SampleRequest) -> Batch | None:
@@ -262,8 +263,3 @@ class ReplayService:
             torch.from_numpy(generations.copy()),
             torch.from_numpy(errors.copy()),
         )
-
-
-def _to_numpy(tensor: torch.Tensor) -> Array:
-    array: Array = tensor.cpu().numpy()
-    return array

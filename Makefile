@@ -3,24 +3,27 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
+# A change of any of these needs a new installation; the native core is built by it.
+INSTALLED_FROM := pyproject.toml constraints.txt launch/setup.sh setup.py $(wildcard actor/env/native/*.?pp)
 
-.PHONY: help setup train test quick nightly lint bench clean
+.PHONY: help setup train test quick nightly lockstep lint bench clean
 
 help:
 	@echo "make train [ARGS='--max-minutes 3 --run first']   set up and train stage 1-1"
 	@echo "make test                                         set up and run all tests"
 	@echo "make quick                                        only the tests that take seconds"
 	@echo "make nightly                                      the tests that take many minutes"
+	@echo "make lockstep [ARGS='--frames 50000']             native core against nes_py, a million frames"
 	@echo "make lint                                         ruff and mypy"
 	@echo "make bench [ARGS='env']                           measure this machine"
 	@echo "make clean                                        remove the virtual environment"
 
 setup: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml constraints.txt launch/setup.sh
+$(VENV)/.installed: $(INSTALLED_FROM)
 	@sh launch/setup.sh $(PYTHON) $(VENV) ".[plot]"
 
-$(VENV)/.installed-dev: pyproject.toml constraints.txt launch/setup.sh
+$(VENV)/.installed-dev: $(INSTALLED_FROM)
 	@sh launch/setup.sh $(PYTHON) $(VENV) ".[dev]" dev
 
 # CUDA where there is one, otherwise the CPU with a warning.
@@ -32,6 +35,9 @@ test: $(VENV)/.installed-dev
 
 nightly: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m nightly $(ARGS)
+
+lockstep: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.native.lockstep $(ARGS)
 
 quick: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(ARGS)

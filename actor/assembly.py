@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from actor.block_builder import BlockBuilder
 from actor.env.construction import ConstructionPlan, Recipe, build_serially
+from actor.env.core_choice import settle_core
 from actor.env.host_lock import default_lock_path
 from actor.env.interface import EnvProtocol
 from actor.lane import Lane
@@ -38,6 +40,7 @@ def build(
     clock: Callable[[], float] = time.monotonic,
 ) -> ActorLoop:
     """An actor whose environments stand ready. `clock` paces its questions to the server."""
+    settings = replace(settings, env=settle_core(settings.env))
     identity = Identity(
         run_id=settings.run.run, role="actor", index=index, incarnation=new_incarnation()
     )
@@ -66,7 +69,10 @@ def build(
         epsilon_of=_epsilon_of(settings),
         stage=settings.env.stage,
     )
-    log.info("environments ready", extra={"count": len(parts.lanes)})
+    log.info(
+        "environments ready",
+        extra={"count": len(parts.lanes), "game": settings.env.game, "core": settings.env.core},
+    )
     return ActorLoop(parts)
 
 

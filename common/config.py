@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from common.endpoints import check_connect
 from common.errors import ConfigError
 from common.game import ACTION_SETS, STAGES, num_actions_of
 from common.ids import check_run_name
-from common.specs import MAX_FRAME_SIDE, MAX_N_STEP, MAX_QUANTILES, MAX_STACK, DataSpec
+from common.specs import MAX_N_STEP, MAX_QUANTILES, MAX_STACK, DataSpec
+
+CoreName = Literal["nes_py", "native", "auto", "fceumm"]
+# The height of the console's screen: frames are made smaller, never larger.
+_MAX_SIZE = 240
 
 
 def _require(condition: bool, name: str, expected: str, got: object) -> None:
@@ -73,8 +77,9 @@ class EnvSettings:
     """mario, or corridor: a tiny game with a known optimum, for tests."""
     stage: str = "1-1"
     """World and level, 1-1 to 8-4."""
-    core: Literal["nes_py"] = "nes_py"
-    """The emulator core."""
+    core: CoreName = "nes_py"
+    """nes_py, the reference; native, the same game many times faster; auto: native where it was
+    built, else nes_py; fceumm: another emulator, where stable-retro is installed."""
     actions: str = "simple"
     """right_only, simple, complex or extended."""
     frame_skip: int = 4
@@ -100,11 +105,13 @@ class EnvSettings:
 
     def __post_init__(self) -> None:
         _require(self.stage in STAGES, "stage", "1-1 to 8-4", self.stage)
+        cores = get_args(CoreName)
+        _require(self.core in cores, "core", f"one of {', '.join(cores)}", self.core)
         names = ", ".join(ACTION_SETS)
         _require(self.actions in ACTION_SETS, "actions", f"one of {names}", self.actions)
         _require_positive(self, "frame_skip", "max_episode_frames", "reward_scale")
         _require_at_least_zero(self, "noop_max", "env_deadline_s", "env_start_delay_s")
-        _require_between(self, 8, MAX_FRAME_SIDE, "size")
+        _require_between(self, 8, _MAX_SIZE, "size")
         _require_between(self, 1, MAX_STACK, "stack")
         _require_between(self, -1_000, 1_000, "flag_bonus")
 

@@ -31,6 +31,10 @@ class ProtocolMismatch(ConfigError):
     """The peer speaks another protocol version, run or specification."""
 
 
+class CoreUnavailable(ConfigError):
+    """An emulator core that was not built or not installed here."""
+
+
 class BadMessage(MarioError):
     """Bytes from a peer that are not a valid message; `reason` is a short countable word."""
 
@@ -53,6 +57,10 @@ class CheckpointMismatch(ConfigError):
 
 class CheckpointMissing(ConfigError):
     """Resume was asked for and there is nothing valid to resume from."""
+
+
+class TraceInvalid(ConfigError):
+    """Recorded play that is not a trace, or one that nobody can repeat."""
 
 
 class EnvironmentFailed(MarioError):

@@ -21,14 +21,17 @@ from common.cli import Program, parse_args, refuse
 from common.devices import limit_torch_threads
 from common.errors import ConfigError, MarioError
 from common.specs import DataSpec
-from launch.measure import Timing, Work, interleave
+from launch.benchmark_actor import bench_actor
+from launch.benchmark_env import bench_env
+from launch.measure import Bench, Contender, Row, Work, compare, interleave
 
 PROGRAM = Program(
     name="python launch/benchmark.py",
     description="""Measure parts of the system against a reference, interleaved in one run.
 
-Benchmarks: env (an agent step against its raw emulator frames), replay (insert a block, draw a
-batch, set its priorities), learner (an update, a forward pass), all.
+Benchmarks: env (emulator cores and environments against raw nes_py frames), actor (a whole actor
+on one core), replay (insert a block, draw a batch, set its priorities), learner (an update, a
+forward pass), all.
 
 Examples:
   python launch/benchmark.py env
@@ -37,6 +40,8 @@ Examples:
 )
 BLOCK_STEPS = 128
 BATCH_SIZE = 512
+_SHOWN_IN_MS_S = 1e-4
+_SMALL_RATIO = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +49,7 @@ class BenchArgs:
     """What to measure and how long."""
 
     name: str = "all"
-    """env, replay, learner or all; the first word of the command line."""
+    """env, actor, replay, learner or all; the first word of the command line."""
     rounds: int = 200
     """Turns of each contender."""
     quick: bool = False
@@ -52,39 +57,9 @@ class BenchArgs:
     json: bool = False
     """Print JSON for programs."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """Contenders; the first is the reference of the ratios. `per_call` divides the times."""
-
-    contenders: dict[str, Work]
-    per_call: int
-    unit: str
-
-
-def bench_env() -> Bench:
-    """Four raw frames of the emulator against one agent step, the same buttons."""
-    actions = import_module("actor.env.actions").action_bytes("simple")
-    core = import_module("actor.env.nes_core").NesPyCore()
-    import_module("actor.env.stage_game").StageGame(core, "1-1")
-    env = import_module("actor.env.mario_env").MarioEnv()
-    steps, run_right = 16, 3
-
-    def raw() -> None:
-        core.load_state()
-        for _ in range(steps):
-            core.step(actions[run_right], 4)
-
-    def wrapped() -> None:
-        env.reset(seed=1)
-        for _ in range(steps):
-            env.step(run_right)
-
-    return Bench(
-        contenders={"raw nes_py, 4 frames": raw, "MarioEnv.step": wrapped},
-        per_call=steps,
-        unit="agent step",
-    )
+    def __post_init__(self) -> None:
+        if self.rounds < 1:
+            raise ConfigError(f"--rounds must be at least 1, got {self.rounds}")
 
 
 def bench_replay() -> Bench:
@@ -103,15 +78,13 @@ def bench_replay() -> Bench:
     def update() -> None:
         buffer.update_priorities(out.slots, out.generations, errors)
 
-    return Bench(
-        contenders={
+    return _bench_of_calls(
+        {
             f"memcpy of the frames of {BATCH_SIZE} samples": lambda: copy.copy_(frames),
             f"draw {BATCH_SIZE} samples": lambda: buffer.sample(BATCH_SIZE, 0.4, out=out),
             f"set {BATCH_SIZE} priorities": update,
             f"insert a block of {BLOCK_STEPS}": lambda: buffer.insert(block),
-        },
-        per_call=1,
-        unit="call",
+        }
     )
 
 
@@ -132,22 +105,33 @@ def bench_learner() -> Bench:
         states, actions = one.expand(count, -1, -1, -1), none.expand(count)
         return lambda: networks.infer(online, states, actions)
 
-    return Bench(
-        contenders={
+    return _bench_of_calls(
+        {
             "forward, batch 1": forward(1),
             "forward, batch 4": forward(4),
             f"update, batch {batch_size}": lambda: learner.update(batch),
-        },
-        per_call=1,
-        unit="call",
+        }
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one benchmark found."""
+
+    rows: list[Row]
+    notes: tuple[str, ...]
 
 
 BENCHES: dict[str, Callable[[], Bench]] = {
     "env": bench_env,
+    "actor": bench_actor,
     "replay": bench_replay,
     "learner": bench_learner,
 }
+
+
+def _bench_of_calls(works: dict[str, Work]) -> Bench:
+    return Bench(contenders={name: Contender(work=work) for name, work in works.items()})
 
 
 def _random_block(spec: DataSpec) -> Any:
@@ -178,13 +162,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         names = _chosen(args.name)
         limit_torch_threads(1)
         rounds = max(args.rounds // 10, 3) if args.quick else args.rounds
-        results = {name: _measure(name, rounds) for name in names}
+        results = {name: measure(BENCHES[name](), rounds) for name in names}
     except MarioError as error:
         return refuse(PROGRAM, error)
     if args.json:
-        print(json.dumps({"machine": machine_facts(), "results": results}, indent=2))
+        print(json.dumps(as_json(results), indent=2))
     else:
-        _show(results, Console())
+        show(results, Console())
     return 0
 
 
@@ -196,15 +180,9 @@ def _chosen(name: str) -> list[str]:
     return [name]
 
 
-def _measure(name: str, rounds: int) -> list[dict[str, object]]:
-    bench = BENCHES[name]()
-    timings = interleave(bench.contenders, rounds)
-    reference = next(iter(timings.values())).median_s
-    return [
-        {"contender": contender, "unit": bench.unit, "ratio": timing.median_s / reference}
-        | {key: seconds / bench.per_call for key, seconds in asdict(timing).items()}
-        for contender, timing in timings.items()
-    ]
+def measure(bench: Bench, rounds: int) -> Result:
+    timings = interleave(bench.contenders, rounds, bench.clock)
+    return Result(compare(bench.contenders, timings), bench.notes)
 
 
 def machine_facts() -> dict[str, object]:
@@ -215,22 +193,40 @@ def machine_facts() -> dict[str, object]:
     }
 
 
-def _show(results: dict[str, list[dict[str, object]]], console: Console) -> None:
-    for name, rows in results.items():
+def as_json(results: dict[str, Result]) -> dict[str, object]:
+    return {
+        "machine": machine_facts(),
+        "results": {name: [asdict(row) for row in result.rows] for name, result in results.items()},
+        "notes": [note for result in results.values() for note in result.notes],
+    }
+
+
+def show(results: dict[str, Result], console: Console) -> None:
+    for name, result in results.items():
         table = Table(title=name, title_justify="left", box=None)
-        for title in ("", "per", "median", "quartiles", "ratio"):
-            table.add_column(title, justify="left" if title in ("", "per") else "right")
-        for row in rows:
-            timing = Timing(*(float(str(row[key])) for key in Timing.__slots__))
-            quartiles = f"{timing.low_quartile_s * 1e3:.3f} - {timing.high_quartile_s * 1e3:.3f} ms"
-            table.add_row(
-                str(row["contender"]),
-                str(row["unit"]),
-                f"{timing.median_s * 1e3:.3f} ms",
-                quartiles,
-                f"{float(str(row['ratio'])):.2f}",
-            )
+        for title in ("", "unit", "median", "quartiles", "ratio"):
+            table.add_column(title, justify="left" if title in ("", "unit") else "right")
+        for row in result.rows:
+            table.add_row(row.contender, row.unit, *_cells(row))
         console.print(table)
+        for note in result.notes:
+            console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def _cells(row: Row) -> tuple[str, str, str]:
+    """Median, quartiles and ratio; a unit's time, or how many units there are in a second."""
+    seconds = (row.median_s, row.low_quartile_s, row.high_quartile_s)
+    if row.is_rate:
+        median, high, low = (f"{1 / value:,.0f}" for value in seconds)
+        scale = "/s"
+    elif row.median_s >= _SHOWN_IN_MS_S:
+        median, low, high = (f"{value * 1e3:.3f}" for value in seconds)
+        scale = "ms"
+    else:
+        median, low, high = (f"{value * 1e6:.2f}" for value in seconds)
+        scale = "us"
+    ratio = f"{row.ratio:.2f}" if row.ratio >= _SMALL_RATIO else f"{row.ratio:.3f}"
+    return f"{median} {scale}", f"{low} - {high} {scale}", ratio
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from common.config import EnvSettings
+from common.config import CoreName, EnvSettings
 from common.errors import ConfigError, ExitCode
 from common.game import construction_deadline_s
 from common.jsonl import JsonlWriter
@@ -52,6 +52,8 @@ class RegressionArgs:
     """mario, or corridor: a tiny game without an emulator."""
     stage: str = "1-1"
     """World and level, 1-1 to 8-4."""
+    core: CoreName = "nes_py"
+    """nes_py, native, auto or fceumm."""
 
     def __post_init__(self) -> None:
         for name in ("trials", "envs"):
@@ -59,7 +61,7 @@ class RegressionArgs:
                 raise ConfigError(f"--{name} must be at least 1, got {getattr(self, name)}")
         if self.timeout_s < 0:
             raise ConfigError(f"--timeout-s must be at least 0, got {self.timeout_s}")
-        EnvSettings(stage=self.stage)
+        EnvSettings(stage=self.stage, core=self.core)
 
 
 def main() -> int:
@@ -100,6 +102,7 @@ def run_trials(args: RegressionArgs, results: list[TrialResult], console: Consol
             envs=args.envs,
             game=args.game,
             stage=args.stage,
+            core=args.core,
             timeout_s=args.timeout_s or construction_deadline_s(args.envs),
             lock_path=Path(folder) / "construction.lock",
         )

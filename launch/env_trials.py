@@ -39,6 +39,7 @@ class TrialPlan:
     envs: int
     game: str
     stage: str
+    core: str
     timeout_s: float
     lock_path: Path
     """Shared by the children in serial mode; a lock of its own, so that training is not held up."""
@@ -70,6 +71,7 @@ class TrialResult:
             "mode": plan.mode,
             "game": plan.game,
             "stage": plan.stage,
+            "core": plan.core,
             "envs": plan.envs,
             "timeout_s": plan.timeout_s,
             "trial": self.trial,
@@ -86,6 +88,7 @@ def probe_command(plan: TrialPlan, index: int) -> list[str]:
     options = {
         "--game": plan.game,
         "--stage": plan.stage,
+        "--core": plan.core,
         "--index": str(index),
         "--lock": "host" if plan.mode == "serial" else "none",
         "--lock-path": str(plan.lock_path),

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
+
+if __name__ == "__main__":
+    # The imports below take a second or more, and there is nothing to stop yet.
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
+
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 from rich.console import Console
 
 from common.checkpoint_files import list_numbered
 from common.cli import abandon_stdout, refuse
-from common.config import EndpointSettings, Settings
+from common.config import EndpointSettings, EnvSettings, Settings
 from common.devices import guard_cpu, limit_torch_threads
-from common.errors import ExitCode, MarioError
+from common.errors import CoreUnavailable, ExitCode, MarioError
 from common.jsonl import last_record
 from common.lifecycle import StopFlag
 from common.logs import configure_logging
@@ -42,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = parse_local(words)
         console = Console()
-        settings = settle_device(args.settings, words, console)
+        settings = settle_core(settle_device(args.settings, words, console), console)
         paths = RunPaths.of(settings.run)
         return int(run(args, settings, paths, console))
     except MarioError as error:
@@ -107,6 +114,25 @@ def settle_device(settings: Settings, words: Sequence[str], console: Console) ->
     return settings
 
 
+def settle_core(settings: Settings, console: Console) -> Settings:
+    """A run's config names the core that it really plays on; one line tells of a faster one."""
+    env = settings.env
+    if env.game != "mario":
+        return settings
+    # By name, as the programs are: launch does not import them.
+    cores = import_module("actor.env.core_choice")
+    reason = cores.why_no_native_core()
+    if env.core == "native" and reason:
+        raise CoreUnavailable(reason)
+    if env.core == "auto" and reason:
+        line = f"WARNING: playing on nes_py, many times slower: {reason}"
+        console.print(line, style="yellow", markup=False, soft_wrap=True)
+    if env.core == "nes_py" and not reason:
+        line = "playing on nes_py; --core native plays the same game many times faster"
+        console.print(line, markup=False, highlight=False)
+    return replace(settings, env=replace(env, core=cores.choose_core(env.core).name))
+
+
 def announce_set_aside(paths: RunPaths, console: Console) -> None:
     moved = set_aside(paths)
     console.print(f"the earlier run is kept in {moved}", markup=False, highlight=False)
@@ -118,7 +144,7 @@ def announce_start(
     actor = settings.actor
     console.print(
         f"run {settings.run.run}: {actor.actors} actors x {actor.envs_per_actor} environments, "
-        f"stage {settings.env.stage}, device {settings.run.device}, results in {paths.root}",
+        f"{describe_game(settings.env)}, device {settings.run.device}, results in {paths.root}",
         markup=False,
         highlight=False,
         soft_wrap=True,
@@ -141,6 +167,10 @@ def announce_start(
             f"WARNING: {actor.actors} actors share {cores} cores; fewer may be faster",
             style="yellow",
         )
+
+
+def describe_game(env: EnvSettings) -> str:
+    return f"stage {env.stage}, core {env.core}" if env.game == "mario" else env.game
 
 
 def announce_end(paths: RunPaths, console: Console) -> None:

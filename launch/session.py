@@ -112,7 +112,7 @@ def run_processes(session: Session) -> ExitCode:
 def prewarm(session: Session) -> None:
     """Build one environment before the actors: files are cached, and faults show at once."""
     env = session.settings.env
-    words = ("--game", env.game, "--stage", env.stage)
+    words = ("--game", env.game, "--stage", env.stage, "--core", env.core)
     try:
         result = subprocess.run(
             [sys.executable, "-m", "actor.env.probe", *words],

@@ -36,5 +36,15 @@ if ! "$venv/bin/python" -m pip install --disable-pip-version-check -c constraint
     fi
     fail "the installation failed; the last lines of $log say why: $(tail -n 1 "$log")"
 fi
+has_native_core() {
+    "$venv/bin/python" -c 'import actor.env.native._console' >>"$log" 2>&1
+}
+
+if ! has_native_core; then
+    # Once more and aloud: pip does not show why it went on without the extension.
+    "$venv/bin/python" -m pip install --disable-pip-version-check -v --no-deps -e . >>"$log" 2>&1 || true
+    has_native_core ||
+        echo "setup: the native core could not be built ($log says why); nes_py, many times slower, takes its place"
+fi
 touch "$venv/.installed$suffix"
 [ "$suffix" = "" ] || touch "$venv/.installed"

@@ -15,9 +15,9 @@ RAM_BYTES = 0x800
 class EmulatorCore(Protocol):
     """One console with one cartridge and one save slot.
 
-    `ram` and `bgrx` are live views of the emulator's memory, the same objects for the life of the
-    core. They are for the environment that owns the core, which copies whatever leaves it, and
-    must not be read after `close`.
+    `ram` is a live view of the emulator's memory, the same object for the life of the core. It is
+    for the environment that owns the core, which copies whatever leaves it, and must not be read
+    after `close`.
     """
 
     @property
@@ -25,13 +25,19 @@ class EmulatorCore(Protocol):
         """The 2 KiB of work RAM; reading gives plain integers, writing pokes the console."""
         ...
 
-    @property
-    def bgrx(self) -> NDArray[np.uint8]:
-        """The screen as the emulator keeps it: UInt8[240, 256, 4], contiguous, last byte unused."""
+    def step(self, buttons: int, frames: int = 1, *, look: bool = True) -> None:
+        """Run emulator frames while the first controller holds the given button byte.
+
+        `look` tells that the screen after them will be looked at. It is a hint: a screen that is
+        looked at without it is the same, only later.
+        """
         ...
 
-    def step(self, buttons: int, frames: int = 1) -> None:
-        """Run emulator frames while the first controller holds the given button byte."""
+    def write_gray(self, out: NDArray[np.uint8], *, crop_top_pixels: int = 0) -> None:
+        """Shrink the screen below the cropped rows into `out`, UInt8[height, width], contiguous.
+
+        Every pixel is the exact mean of the gray area that it covers, rounded half up.
+        """
         ...
 
     def screen(self) -> NDArray[np.uint8]:

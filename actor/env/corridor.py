@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from actor.env.frame_ring import FrameRing
 from actor.env.interface import Info
-from actor.env.preprocess import FrameRing
 from common.errors import ConfigError, EnvironmentFailed
 
 NUM_CELLS: Final = 16

@@ -12,10 +12,12 @@ from common.config import EnvSettings
 def prepare_env(settings: EnvSettings) -> None:
     """Import what `make_env` will need, so that the time of imports can be told from building."""
     if settings.game == "mario":
-        from actor.env import mario_env, nes_core  # noqa: PLC0415 - slow and only for this game
+        # Slow, and only for this game.
+        from actor.env import mario_env  # noqa: PLC0415
+        from actor.env.core_choice import core_class  # noqa: PLC0415
 
         del mario_env
-        nes_core.load_library()
+        core_class(settings.core)
 
 
 def make_env(settings: EnvSettings, *, faults: CorridorFaults | None = None) -> EnvProtocol:

@@ -6,7 +6,7 @@ holds plain Python values.
 
 from __future__ import annotations
 
-from typing import Any, Literal, SupportsInt, assert_never
+from typing import Any, SupportsInt
 
 import gymnasium
 import numpy as np
@@ -14,23 +14,12 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from actor.env.actions import action_bytes, action_labels
-from actor.env.core import EmulatorCore
+from actor.env.core_choice import make_core, settle_core
+from actor.env.frame_ring import FrameRing
 from actor.env.interface import Info
-from actor.env.preprocess import FrameRing, ScreenShrinker
 from actor.env.stage_game import PlayResult, StageGame
-from common.config import EnvSettings
+from common.config import CoreName, EnvSettings
 from common.errors import ConfigError, EnvironmentFailed
-
-CoreName = Literal["nes_py"]
-
-
-def make_core(name: CoreName) -> EmulatorCore:
-    if name == "nes_py":
-        # Here, so that importing this module needs no emulator.
-        from actor.env.nes_core import NesPyCore  # noqa: PLC0415
-
-        return NesPyCore()
-    assert_never(name)
 
 
 class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
@@ -63,27 +52,28 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
         self.render_mode = render_mode
-        self.settings = EnvSettings(
-            stage=stage,
-            core=core,
-            actions=actions,
-            frame_skip=frame_skip,
-            size=size,
-            stack=stack,
-            noop_max=noop_max,
-            max_episode_frames=max_episode_frames,
-            flag_bonus=flag_bonus,
-            reward_scale=reward_scale,
+        self.settings = settle_core(
+            EnvSettings(
+                stage=stage,
+                core=core,
+                actions=actions,
+                frame_skip=frame_skip,
+                size=size,
+                stack=stack,
+                noop_max=noop_max,
+                max_episode_frames=max_episode_frames,
+                flag_bonus=flag_bonus,
+                reward_scale=reward_scale,
+            )
         )
         self._buttons = action_bytes(actions)
         self.observation_space = spaces.Box(0, 255, (stack, size, size), np.uint8)
         self.action_space = spaces.Discrete(len(self._buttons))
-        self._shrinker = ScreenShrinker(size)
         self._ring = FrameRing(stack, size, size)
         self._episode_frames = 0
         self._is_playing = False
         self._is_closed = False
-        self._core = make_core(core)
+        self._core = make_core(self.settings.core)
         try:
             self._game = StageGame(self._core, stage)
         except BaseException:
@@ -190,7 +180,7 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         return played.raw_reward * self.settings.reward_scale + bonus
 
     def _write_frame(self) -> None:
-        self._shrinker.write(self._core.bgrx, self._ring.next_slot())
+        self._core.write_gray(self._ring.next_slot())
 
     def _require_open(self) -> None:
         if self._is_closed:

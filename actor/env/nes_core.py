@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from actor.env.cartridge import find_cartridge, package_directory
 from actor.env.core import RAM_BYTES, SCREEN_HEIGHT, SCREEN_WIDTH
+from actor.env.preprocess import ScreenShrinker
 from common.errors import ConfigError, EnvironmentFailed
 
 _BYTES_PER_PIXEL = 4
@@ -79,21 +80,27 @@ class NesPyCore:
         # Only our own `step` may change the console.
         self._bgrx.flags.writeable = False
         self._has_saved_state = False
+        self._shrinker: ScreenShrinker | None = None
         self._library.Reset(self._handle)
 
     @property
     def ram(self) -> memoryview[int]:
         return self._ram
 
-    @property
-    def bgrx(self) -> NDArray[np.uint8]:
-        return self._bgrx
-
-    def step(self, buttons: int, frames: int = 1) -> None:
+    def step(self, buttons: int, frames: int = 1, *, look: bool = True) -> None:
+        del look  # this emulator draws every frame anyway
         handle = self._handle or self._refuse_closed()
         self._controller[0] = buttons
         for _ in range(frames):
             self._library.Step(handle)
+
+    def write_gray(self, out: NDArray[np.uint8], *, crop_top_pixels: int = 0) -> None:
+        if self._handle is None:
+            self._refuse_closed()
+        shape = (*out.shape, crop_top_pixels)
+        if self._shrinker is None or self._shrinker.shape != shape:
+            self._shrinker = ScreenShrinker(*out.shape, crop_top_pixels=crop_top_pixels)
+        self._shrinker.write(self._bgrx, out)
 
     def screen(self) -> NDArray[np.uint8]:
         if self._handle is None:

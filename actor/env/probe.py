@@ -18,7 +18,7 @@ import tyro
 
 from actor.env.construction import ConstructionPlan, Recipe, build_serially
 from actor.env.host_lock import default_lock_path
-from common.config import EnvSettings
+from common.config import CoreName, EnvSettings
 from common.errors import ExitCode, MarioError
 from common.game import construction_deadline_s
 
@@ -29,6 +29,7 @@ class ProbeArgs:
 
     game: Literal["mario", "corridor"] = "mario"
     stage: str = "1-1"
+    core: CoreName = "nes_py"
     role: str = "probe"
     index: int = 0
     lock: Literal["host", "none"] = "host"
@@ -69,7 +70,7 @@ def main() -> int:
 
 
 def _settings(args: ProbeArgs) -> EnvSettings:
-    return EnvSettings(game=args.game, stage=args.stage)
+    return EnvSettings(game=args.game, stage=args.stage, core=args.core)
 
 
 def _plan(args: ProbeArgs) -> ConstructionPlan:

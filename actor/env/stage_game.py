@@ -107,8 +107,9 @@ class StageGame:
         is_over = False
         played = 0
         while played < frames and not is_over:
-            self._core.step(buttons)
             played += 1
+            # Only the last frame is seen, unless the stage ends before it.
+            self._core.step(buttons, look=played == frames)
             # Facts are those of the frame just played, before any scene is skipped.
             snapshot = bytes(self._ram)
             reward, is_over = self._judge(snapshot)
@@ -135,7 +136,7 @@ class StageGame:
             if not (memory.is_busy(self._ram) or memory.is_world_over(self._ram)):
                 return
             self._ram[memory.PRELEVEL_TIMER] = 0
-            self._core.step(_NO_BUTTON)
+            self._core.step(_NO_BUTTON, look=False)
 
     def _pass_start_screen(self, world: int, stage: int) -> None:
         """Press start until the clock shows a time, asking for our stage each time."""
@@ -143,11 +144,11 @@ class StageGame:
         for _ in bounded("pass_start_screen", START_LIMIT_ROUNDS, self._ram):
             if memory.time_left(self._ram) != 0:
                 return
-            self._core.step(_START)
+            self._core.step(_START, look=False)
             self._ram[memory.WORLD] = world - 1
             self._ram[memory.STAGE] = stage - 1
             self._ram[memory.AREA] = target_area(world, stage) - 1
-            self._core.step(_NO_BUTTON)
+            self._core.step(_NO_BUTTON, look=False)
             self._ram[memory.PRELEVEL_TIMER] = 0
 
     def _wait_for_first_tick(self) -> None:
@@ -160,5 +161,5 @@ class StageGame:
             self._press_and_release_start()
 
     def _press_and_release_start(self) -> None:
-        self._core.step(_START)
-        self._core.step(_NO_BUTTON)
+        self._core.step(_START, look=False)
+        self._core.step(_NO_BUTTON, look=False)

@@ -53,7 +53,9 @@ def module_exists(dotted: str) -> bool:
     parts = dotted.split(".")
     for length in (len(parts), len(parts) - 1):
         place = ROOT.joinpath(*parts[:length])
-        if place.with_suffix(".py").exists() or (length == len(parts) and place.is_dir()):
+        # An extension module has a stub in place of a source.
+        is_file = place.with_suffix(".py").exists() or place.with_suffix(".pyi").exists()
+        if is_file or (length == len(parts) and place.is_dir()):
             return True
     return False
 

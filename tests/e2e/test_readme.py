@@ -51,6 +51,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
     (folder / ".venv").symlink_to(Path(sys.executable).parent.parent)
+    for built in (ROOT / "actor/env/native").glob("_console*.so"):
+        shutil.copy2(built, folder / "actor/env/native")
     # The environment is there: make need not install it again.
     for stamp in (".installed", ".installed-dev"):
         (folder / ".venv" / stamp).touch()

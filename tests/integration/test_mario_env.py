@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -14,30 +16,34 @@ from gymnasium.utils.env_checker import check_env
 
 import actor.env
 from actor.env.mario_env import MarioEnv
-from actor.env.nes_core import NesPyCore
+from actor.env.native_core import NativeCore
 from actor.env.stage_game import StageGame
 from common.errors import ConfigError, EnvironmentFailed
 from common.game import STAGES, parse_stage
+from tests.gray_picture import gray_picture
 
 pytestmark = pytest.mark.integration
 
 _ROOT = Path(__file__).parents[2]
 _RIGHT, _RUN_JUMP = 1, 4
-_PIPE_WITH_NO_NOTICE = (
-    "import actor.env, gymnasium\n"
-    "env = gymnasium.make('warpzone/SuperMarioBros-v0')\n"
-    "env.reset(seed=1)\n"
-    "env.step(1)\n"
-    "env.close()\n"
-    "import sys\n"
-    "assert 'gym' not in sys.modules and 'nes_py' not in sys.modules\n"
-)
+_PLAY_A_LITTLE = """
+import sys
+import actor.env, gymnasium
+env = gymnasium.make('warpzone/SuperMarioBros-v0', core=sys.argv[1])
+env.reset(seed=1)
+env.step(1)
+env.close()
+assert not {'gym', 'nes_py', *sys.argv[2:]} & sys.modules.keys()
+"""
 
 
-@pytest.fixture(scope="module")
-def shared_env() -> Iterator[MarioEnv]:
-    """One emulator for all tests that only reset and play."""
-    env = MarioEnv(render_mode="rgb_array")
+@pytest.fixture(scope="module", params=["nes_py", "native"])
+def shared_env(request: pytest.FixtureRequest) -> Iterator[MarioEnv]:
+    """One emulator of each kind for all tests that only reset and play.
+
+    What does not depend on the emulator is tested with the quicker one only.
+    """
+    env = MarioEnv(core=request.param, render_mode="rgb_array")
     yield env
     env.close()
 
@@ -60,7 +66,9 @@ def test_gymnasium_finds_nothing_to_complain_about(
     monkeypatch.setattr(
         "gymnasium.logger.warn", lambda message, *values: complaints.append(message % values)
     )
-    env = gymnasium.make(actor.env.MARIO_ENV_ID, render_mode="rgb_array", noop_max=10)
+    env = gymnasium.make(
+        actor.env.MARIO_ENV_ID, core="native", render_mode="rgb_array", noop_max=10
+    )
 
     check_env(env.unwrapped)
 
@@ -69,7 +77,9 @@ def test_gymnasium_finds_nothing_to_complain_about(
 
 
 def test_the_registered_id_takes_keywords() -> None:
-    env = gymnasium.make("warpzone/SuperMarioBros-v0", stage="3-1", actions="complex", stack=2)
+    env = gymnasium.make(
+        "warpzone/SuperMarioBros-v0", stage="3-1", core="native", actions="complex", stack=2
+    )
 
     observation, info = env.reset(seed=1)
 
@@ -80,9 +90,12 @@ def test_the_registered_id_takes_keywords() -> None:
     env.close()
 
 
-def test_nothing_is_printed_and_gym_stays_out() -> None:
+@pytest.mark.parametrize(
+    "words", [("nes_py", "actor.env.native_core"), ("native", "actor.env.nes_core", "cv2")]
+)
+def test_nothing_is_printed_and_what_is_not_needed_stays_out(words: tuple[str, ...]) -> None:
     ended = subprocess.run(
-        [sys.executable, "-W", "error", "-c", _PIPE_WITH_NO_NOTICE],
+        [sys.executable, "-W", "error", "-c", _PLAY_A_LITTLE, *words],
         cwd=_ROOT,
         timeout=60,
         check=False,
@@ -111,6 +124,13 @@ def test_the_stack_moves_by_one_frame(shared_env: MarioEnv) -> None:
         np.testing.assert_array_equal(after[:-1], before[1:])
         np.testing.assert_array_equal(after[-1], shared_env.frame)
         before = after
+
+
+def test_a_frame_shows_the_whole_screen(shared_env: MarioEnv) -> None:
+    shared_env.reset(seed=1)
+    _play_right(shared_env, 5)
+
+    np.testing.assert_array_equal(shared_env.frame, gray_picture(shared_env.screen(), (84, 84)))
 
 
 def test_nothing_that_leaves_the_environment_changes_later(shared_env: MarioEnv) -> None:
@@ -150,7 +170,7 @@ def test_the_same_seed_gives_the_same_frames(shared_env: MarioEnv) -> None:
 def test_two_emulators_do_not_disturb_each_other(shared_env: MarioEnv) -> None:
     shared_env.reset(seed=5)
     alone = _play_right(shared_env, 15)
-    other = MarioEnv()
+    other = MarioEnv(core=shared_env.settings.core)
     other.reset(seed=5)
     shared_env.reset(seed=5)
     together = []
@@ -174,7 +194,7 @@ def test_training_reward_is_the_scaled_sum(shared_env: MarioEnv) -> None:
 
 
 def test_the_flag_brings_its_bonus_and_terminates() -> None:
-    env = MarioEnv(flag_bonus=10.0)
+    env = MarioEnv(core="native", flag_bonus=10.0)
     env.reset(seed=1)
     env._core.ram[0x0770] = 2  # the end of a world, as after Bowser's axe
 
@@ -199,7 +219,7 @@ def test_a_death_terminates_and_then_asks_for_a_reset(shared_env: MarioEnv) -> N
 
 
 def test_the_time_limit_truncates() -> None:
-    env = MarioEnv(max_episode_frames=10, frame_skip=4)
+    env = MarioEnv(core="native", max_episode_frames=10, frame_skip=4)
     env.reset(seed=1)
 
     ends = [env.step(0)[2:4] for _ in range(3)]
@@ -209,7 +229,7 @@ def test_the_time_limit_truncates() -> None:
 
 
 def test_noop_starts_follow_the_seed() -> None:
-    env = MarioEnv(noop_max=30)
+    env = MarioEnv(core="native", noop_max=30)
     starts = {seed: env.reset(seed=seed)[0].tobytes() for seed in range(6)}
 
     again = {seed: env.reset(seed=seed)[0].tobytes() for seed in range(6)}
@@ -222,7 +242,7 @@ def test_noop_starts_follow_the_seed() -> None:
 def test_a_changed_stage_equals_a_fresh_emulator(shared_env: MarioEnv) -> None:
     shared_env.reset(seed=1)
     _play_right(shared_env, 10)
-    fresh = MarioEnv(stage="5-2")
+    fresh = MarioEnv(stage="5-2", core="native")
 
     fresh_observation, fresh_info = fresh.reset(seed=1)
     observation, info = shared_env.reset(seed=1, options={"stage": "5-2"})
@@ -244,13 +264,14 @@ def test_an_unknown_action_is_refused(shared_env: MarioEnv, action: int) -> None
 
 
 def test_unknown_keywords_values_are_configuration_errors() -> None:
-    for keywords in ({"stage": "9-9"}, {"actions": "all"}, {"render_mode": "human"}):
+    wrong = ({"stage": "9-9"}, {"actions": "all"}, {"render_mode": "human"}, {"core": "fast"})
+    for keywords in wrong:
         with pytest.raises(ConfigError):
             MarioEnv(**keywords)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_a_closed_environment_says_so() -> None:
-    env = MarioEnv()
+    env = MarioEnv(core="native")
     env.reset(seed=1)
     env.close()
     env.close()
@@ -260,10 +281,34 @@ def test_a_closed_environment_says_so() -> None:
             call()
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(300)
+def test_both_cores_give_the_same_observations_rewards_ends_and_infos() -> None:
+    envs = [MarioEnv(core=core, noop_max=30) for core in ("nes_py", "native")]
+    dice = random.Random(3)
+    _assert_equal([env.reset(seed=3) for env in envs])
+    episodes = 0
+    for _ in range(250):
+        action = _RUN_JUMP if dice.random() < 0.6 else dice.randrange(7)
+        steps = [env.step(action) for env in envs]
+        _assert_equal(steps)
+        if steps[0][2]:
+            episodes += 1
+            _assert_equal([env.reset() for env in envs])
+    np.testing.assert_array_equal(envs[0].screen(), envs[1].screen())
+    for env in envs:
+        env.close()
+
+    assert episodes > 0
+
+
+def _assert_equal(answers: Sequence[tuple[Any, ...]]) -> None:
+    """Of a reset or a step: observations first, then plain values."""
+    (observation, *values), (other_observation, *other_values) = answers
+    np.testing.assert_array_equal(observation, other_observation)
+    assert values == other_values
+
+
 def test_every_stage_begins_in_its_world_with_mario_under_control() -> None:
-    core = NesPyCore()
+    core = NativeCore()
     game = StageGame(core, STAGES[0])
     first_screens = set()
 

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 
-from actor.env.nes_core import NesPyCore
+from actor.env.core_choice import make_core
 from actor.env.stage_game import StageGame
+from common.config import CoreName
 from common.game import ACTION_SETS, STAGES, button_byte, parse_stage
 
 pytestmark = pytest.mark.integration
 
+_BOTH: tuple[CoreName, ...] = ("nes_py", "native")
 # Seeds whose play ends at least one episode within the quick test's frames.
-_QUICK_PLAY = (("1-1", 1), ("1-2", 2), ("2-2", 4), ("8-4", 1))
+_QUICK_PLAY = (
+    ("1-1", 1, _BOTH),
+    ("1-2", 2, ("native",)),
+    ("2-2", 4, ("native",)),
+    ("8-4", 1, ("native",)),
+)
 _FACTS = (
     *("coins", "flag_get", "life", "score", "stage"),
     *("status", "time", "world", "x_pos", "y_pos"),
@@ -62,10 +69,28 @@ def _random_buttons(generator: random.Random) -> Iterator[int]:
             yield buttons
 
 
-def _compare(original: Any, stage: str, *, frames: int, seed: int) -> int:
-    """Play both for some frames; returns the number of episodes that ended."""
-    core = NesPyCore()
-    game = StageGame(core, stage)
+class Beside:
+    """Our game on some core, played beside the original."""
+
+    def __init__(self, core: CoreName, stage: str) -> None:
+        self.name = core
+        self.core = make_core(core)
+        self.game = StageGame(self.core, stage)
+
+    def check(self, held: int, outcome: tuple[float, bool, dict[str, object]], where: str) -> None:
+        ours = self.game.play(held, 1)
+        facts = {name: ours.info[name] for name in _FACTS}
+        assert (ours.raw_reward, ours.is_over, facts) == outcome, f"{self.name}, {where}"
+
+    def check_memory(self, ram: bytes, where: str) -> None:
+        assert bytes(self.core.ram) == ram, f"{self.name}, {where}"
+
+
+def _compare(
+    original: Any, stage: str, *, cores: Sequence[CoreName], frames: int, seed: int
+) -> int:
+    """Play all for some frames; returns the number of episodes that ended."""
+    ours = [Beside(core, stage) for core in cores]
     theirs = original(target=parse_stage(stage))
     theirs.reset()
     buttons = _random_buttons(random.Random(seed))
@@ -73,56 +98,59 @@ def _compare(original: Any, stage: str, *, frames: int, seed: int) -> int:
     for frame in range(frames):
         held = next(buttons)
         screen, reward, done, info = theirs.step(held)
-        ours = game.play(held, 1)
         where = f"stage {stage}, seed {seed}, frame {frame}"
-        assert (ours.raw_reward, ours.is_over) == (reward, done), where
-        assert {name: ours.info[name] for name in _FACTS} == info, where
-        if frame % 50 == 0 or done:
-            assert bytes(core.ram) == theirs.ram.tobytes(), where
-            np.testing.assert_array_equal(core.screen(), screen, where)
+        for one in ours:
+            one.check(held, (reward, done, info), where)
+            one.check_memory(theirs.ram.tobytes(), where)
+            if frame % 50 == 0 or done:
+                np.testing.assert_array_equal(one.core.screen(), screen, where)
+            if done:
+                one.game.reset()
         if done:
             episodes += 1
             theirs.reset()
-            game.reset()
     theirs.close()
-    core.close()
+    for one in ours:
+        one.core.close()
     return episodes
 
 
-@pytest.mark.parametrize(("stage", "seed"), _QUICK_PLAY)
-def test_play_equals_the_original(original: Any, stage: str, seed: int) -> None:
-    episodes = _compare(original, stage, frames=600, seed=seed)
+@pytest.mark.parametrize(("stage", "seed", "cores"), _QUICK_PLAY)
+def test_play_equals_the_original(
+    original: Any, stage: str, seed: int, cores: Sequence[CoreName]
+) -> None:
+    episodes = _compare(original, stage, cores=cores, frames=600, seed=seed)
 
     assert episodes > 0
 
 
 def test_the_end_of_a_world_equals_the_original(original: Any) -> None:
-    core = NesPyCore()
-    game = StageGame(core, "8-4")
     theirs = original(target=(8, 4))
     theirs.reset()
-    for memory in (core.ram, theirs.ram):
-        memory[0x0770] = 2
+    theirs.ram[0x0770] = 2
 
     _, reward, done, info = theirs.step(0)
-    ours = game.play(0, 1)
 
-    assert (ours.raw_reward, ours.is_over, ours.info) == (reward, done, info)
-    assert ours.info["flag_get"] is True
+    assert info["flag_get"]
+    for core in _BOTH:
+        ours = Beside(core, "8-4")
+        ours.core.ram[0x0770] = 2
+        ours.check(0, (reward, done, info), "end of the world")
+        ours.core.close()
     theirs.close()
-    core.close()
 
 
+# The reference takes part in the long plays of the night; here it would double the time.
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
 def test_play_equals_the_original_on_every_stage(original: Any, stage: str) -> None:
-    _compare(original, stage, frames=100, seed=5)
+    _compare(original, stage, cores=("native",), frames=100, seed=5)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.timeout(300)
 def test_long_play_equals_the_original_on_every_stage(original: Any, stage: str) -> None:
-    episodes = _compare(original, stage, frames=4_000, seed=11)
+    episodes = _compare(original, stage, cores=_BOTH, frames=4_000, seed=11)
 
     assert episodes > 0

@@ -6,6 +6,7 @@ import pytest
 
 from actor.env.nes_core import NesPyCore
 from common.errors import EnvironmentFailed
+from tests.gray_picture import check_shapes_and_crops
 
 pytestmark = pytest.mark.integration
 
@@ -21,9 +22,9 @@ def test_a_core_without_a_saved_state_refuses_to_load_one() -> None:
         core.step(0)
 
 
-def test_the_views_of_a_core_are_the_same_objects_for_ever() -> None:
+def test_the_ram_of_a_core_is_the_same_object_for_ever() -> None:
     core = NesPyCore()
-    ram, bgrx = core.ram, core.bgrx
+    ram = core.ram
 
     core.step(0, 30)
     core.save_state()
@@ -32,7 +33,14 @@ def test_the_views_of_a_core_are_the_same_objects_for_ever() -> None:
     core.load_state()
 
     assert core.ram is ram
-    assert core.bgrx is bgrx
     assert bytes(ram) != frames_later
-    assert bgrx.flags.c_contiguous
+    core.close()
+
+
+def test_every_picture_has_the_shape_and_crop_that_was_asked_for() -> None:
+    core = NesPyCore()
+    core.step(0, 60)
+
+    check_shapes_and_crops(core)
+
     core.close()

@@ -86,6 +86,54 @@ def test_the_machine_is_offline(tmp_path: Path) -> None:
     assert_one_sentence(result, "could not be downloaded", "connect to the internet")
 
 
+STAND_IN_PYTHON = """#!/bin/sh
+# Installs nothing; the native core is there if the file next to this says so.
+case "$*" in
+  *"import actor.env.native._console"*) [ -e "$0.has_native" ] ;;
+  *" -v --no-deps "*) echo "g++: command failed" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("has_native", [True, False])
+def test_a_core_that_was_not_built_gets_one_line(tmp_path: Path, has_native: bool) -> None:
+    stand_in = tmp_path / "venv/bin/python"
+    stand_in.parent.mkdir(parents=True)
+    stand_in.write_text(STAND_IN_PYTHON)
+    stand_in.chmod(0o755)
+    if has_native:
+        stand_in.with_suffix(".has_native").touch()
+
+    result = set_up(sys.executable, tmp_path, {})
+
+    assert result.returncode == 0, result.stderr
+    lines = [line for line in result.stdout.splitlines() if "native core" in line]
+    assert len(lines) == (0 if has_native else 1)
+    why = "g++: command failed" in (tmp_path / "venv/install.log").read_text()
+    assert why is not has_native
+    assert (tmp_path / "venv/.installed").exists()
+
+
+def test_a_changed_source_of_the_native_core_is_built_again(tmp_path: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "setup.py", "launch/setup.sh"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy2(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "actor/env/native", tmp_path / "actor/env/native")
+    stamp = tmp_path / ".venv/.installed"
+    stamp.parent.mkdir()
+    stamp.touch()
+
+    def plan() -> str:
+        return subprocess.check_output(["make", "-n", "setup"], cwd=tmp_path, text=True)
+
+    assert "launch/setup.sh" not in plan()
+    for changed in ("machine.cpp", "machine.hpp"):
+        later_s = stamp.stat().st_mtime + 10
+        os.utime(tmp_path / "actor/env/native" / changed, (later_s, later_s))
+        assert "launch/setup.sh" in plan()
+        os.utime(stamp, (later_s, later_s))
+
+
 def test_make_passes_flags_on() -> None:
     command = subprocess.check_output(
         ["make", "-n", "train", "ARGS=--max-minutes 3 --run first"], cwd=ROOT, text=True

@@ -26,10 +26,27 @@ def test_the_corridor_takes_faults() -> None:
         env.step(0)
 
 
+def test_preparing_loads_the_core_that_will_play(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr("actor.env.core_choice.core_class", loaded.append)
+
+    prepare_env(EnvSettings(core="native"))
+    prepare_env(EnvSettings(game="corridor"))
+
+    assert loaded == ["native"]
+
+
 @pytest.mark.integration
 def test_mario_is_built_with_every_setting() -> None:
     settings = EnvSettings(
-        stage="2-1", actions="complex", size=42, stack=2, noop_max=5, frame_skip=2, flag_bonus=3.0
+        stage="2-1",
+        core="native",
+        actions="complex",
+        size=42,
+        stack=2,
+        noop_max=5,
+        frame_skip=2,
+        flag_bonus=3.0,
     )
     prepare_env(settings)
 

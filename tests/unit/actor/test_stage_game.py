@@ -21,18 +21,22 @@ class FakeCore:
         self._saved = bytes(0x800)
         self._game = game
         self.ram = memoryview(self._content)
-        self.bgrx: NDArray[np.uint8] = np.zeros((240, 256, 4), dtype=np.uint8)
         self.frames = 0
         self.pressed: list[int] = []
+        self.looks: list[bool] = []
 
-    def step(self, buttons: int, frames: int = 1) -> None:
+    def step(self, buttons: int, frames: int = 1, *, look: bool = True) -> None:
         for _ in range(frames):
             self.frames += 1
             self.pressed.append(buttons)
+            self.looks.append(look)
             self._game(self.ram, self.frames)
 
+    def write_gray(self, out: NDArray[np.uint8], *, crop_top_pixels: int = 0) -> None:
+        out[:] = crop_top_pixels
+
     def screen(self) -> NDArray[np.uint8]:
-        return self.bgrx[:, :, :3].copy()
+        return np.zeros((240, 256, 3), dtype=np.uint8)
 
     def power_on(self) -> None:
         self.ram[:] = bytes(0x800)
@@ -134,6 +138,16 @@ def test_scenes_are_skipped_without_buttons_and_without_reward() -> None:
 
     assert (played.frames, played.raw_reward, played.is_over) == (1, 0.0, False)
     assert core.pressed == [0x80] + [0] * 9
+
+
+def test_only_the_last_frame_of_an_agent_step_is_looked_at() -> None:
+    core, game = _game_with(_nothing)
+    assert not any(core.looks), "nobody sees how the start screen is passed"
+    core.looks.clear()
+
+    game.play(0x80, 4)
+
+    assert core.looks == [False, False, False, True]
 
 
 def test_change_of_area_is_hurried() -> None:

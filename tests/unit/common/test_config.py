@@ -31,9 +31,10 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
     },
     EnvSettings: {
         "stage": ["", "0-1", "9-1", "1-5", "1-1 ", "random"],
+        "core": ["", "nes-py", "NATIVE"],
         "actions": ["", "all", "SIMPLE"],
         "frame_skip": [0, -4],
-        "size": [0, 7, 257],
+        "size": [0, 7, 241],
         "stack": [0, -1, 17],
         "noop_max": [-1],
         "max_episode_frames": [0],
@@ -121,7 +122,7 @@ def test_defaults_are_valid() -> None:
     ("kind", "values"),
     [
         (EnvSettings, {"size": 8}),
-        (EnvSettings, {"size": 256, "stack": 16}),
+        (EnvSettings, {"size": 240, "stack": 16}),
         (ActorSettings, {"actors": 1, "min_actors": 1}),
         (ActorSettings, {"actors": 10_000, "block_steps": 1024, "send_window": 64}),
         (ReplaySettings, {"per_alpha": 0, "per_beta": 1, "n_step": 64, "gamma": 0.999}),

@@ -15,6 +15,7 @@ _PLAN = TrialPlan(
     envs=2,
     game="corridor",
     stage="1-1",
+    core="native",
     timeout_s=30.0,
     lock_path=Path("construction.lock"),
 )
@@ -31,12 +32,23 @@ def _python(program: str) -> list[str]:
     return [sys.executable, "-c", program]
 
 
+@pytest.fixture
+def earlier_children() -> list[psutil.Process]:
+    """Of this process; the standard library's resource tracker outlives the test that needs it."""
+    return psutil.Process().children(recursive=True)
+
+
+def _children_beside(earlier: list[psutil.Process]) -> list[psutil.Process]:
+    return [child for child in psutil.Process().children(recursive=True) if child not in earlier]
+
+
 def test_serial_children_share_the_lock_and_concurrent_ones_do_not() -> None:
     serial = probe_command(_PLAN, 1)
 
     assert serial[:3] == [sys.executable, "-m", "actor.env.probe"]
     assert serial[serial.index("--lock") + 1] == "host"
     assert serial[serial.index("--index") + 1] == "1"
+    assert serial[serial.index("--core") + 1] == "native"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +75,9 @@ def test_outcomes_are_told_apart() -> None:
 
 
 @pytest.mark.integration
-def test_a_child_that_hangs_shows_its_stack_and_is_gone() -> None:
+def test_a_child_that_hangs_shows_its_stack_and_is_gone(
+    earlier_children: list[psutil.Process],
+) -> None:
     began = time.monotonic()
 
     result = run_commands([_python(_HANGING), _python(_GOOD)], 0, 0.5)
@@ -71,11 +85,13 @@ def test_a_child_that_hangs_shows_its_stack_and_is_gone() -> None:
     assert time.monotonic() - began < 10
     assert result.children[0].outcome == "timeout"
     assert "most recent call first" in result.children[0].error
-    assert not psutil.Process().children(recursive=True)
+    assert not _children_beside(earlier_children)
 
 
 @pytest.mark.integration
-def test_an_interrupted_trial_leaves_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_trial_leaves_no_child(
+    monkeypatch: pytest.MonkeyPatch, earlier_children: list[psutil.Process]
+) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -84,7 +100,7 @@ def test_an_interrupted_trial_leaves_no_child(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(KeyboardInterrupt):
         run_commands([_python(_HANGING), _python(_HANGING)], 0, 30.0)
 
-    assert not psutil.Process().children(recursive=True)
+    assert not _children_beside(earlier_children)
 
 
 @pytest.mark.integration

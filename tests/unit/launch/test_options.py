@@ -30,7 +30,7 @@ def test_flags_go_over_a_preset() -> None:
     args = parse_local(["--preset", "laptop", "--actors", "3"])
 
     assert args.settings.actor.actors == 3
-    assert args.settings.actor.envs_per_actor == 4
+    assert args.settings.actor.envs_per_actor == 8
 
 
 def test_the_last_preset_wins_as_with_any_flag() -> None:

@@ -1,0 +1,96 @@
+"""The benchmark `actor`: a whole actor on one core, from the network to encoded blocks.
+
+Everything is the actor's own but for its surroundings: the weights never change, the replay server
+takes every block at once, and nobody listens to its telemetry.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any, Final
+
+from common.config import EnvSettings
+from common.errors import CoreUnavailable
+from common.specs import DataSpec
+from launch.measure import Bench, Contender
+
+BLOCK_STEPS: Final = 64
+GAMMA: Final = 0.97
+EPSILON: Final = 0.2
+NATIVE_ENVS: Final = (1, 4, 16)
+NES_PY_ENVS: Final = (4,)
+STEPS_PER_TURN: Final = 64
+ROUNDS_PER_SLOW_TURN: Final = 5
+
+
+class OpenSink:
+    """A replay server that acknowledges everything before it is sent."""
+
+    next_sequence = 1
+
+    def pump(self, timeout_ms: int = 0) -> None: ...
+
+    def waits_for(self) -> None: ...
+
+    def may_submit(self) -> bool:
+        return True
+
+    def submit(self, message: object, frames: object, items: int) -> None: ...
+
+
+def bench_actor() -> Bench:
+    contenders = {f"nes_py, {n} environments": _playing("nes_py", n) for n in NES_PY_ENVS}
+    notes = []
+    try:
+        contenders |= {f"native, {n} environments": _playing("native", n) for n in NATIVE_ENVS}
+    except CoreUnavailable as error:
+        notes.append(f"the native core is not measured: {error}")
+    return Bench(contenders=contenders, notes=tuple(notes), clock=time.thread_time)
+
+
+def _playing(core: str, envs: int) -> Contender:
+    ticks = max(STEPS_PER_TURN // envs, 1)
+    return Contender(
+        work=partial(_tick, _actor(core, envs), ticks),
+        unit="agent step",
+        units_per_turn=ticks * envs,
+        is_rate=True,
+        every_rounds=1 if core == "native" else ROUNDS_PER_SLOW_TURN,
+    )
+
+
+def _tick(actor: Any, times: int) -> None:
+    for _ in range(times):
+        actor.tick()
+
+
+def _actor(core: str, envs: int) -> Any:
+    loop = import_module("actor.loop")
+    spec = DataSpec()
+    network = import_module("common.networks").build_network("small", spec)
+    weights = SimpleNamespace(agent_steps=0, generation=1, version=1)
+    parts = loop.ActorParts(
+        identity=import_module("common.heartbeat").Identity(
+            run_id="benchmark", role="actor", index=0, incarnation="0" * 16
+        ),
+        lanes=[_lane(core, spec, index) for index in range(envs)],
+        policy=import_module("actor.policy").Policy(network, seed=1),
+        sink=OpenSink(),
+        feed=SimpleNamespace(current=weights, poll=lambda: False, bad=0),
+        telemetry=SimpleNamespace(send=lambda _frames: True),
+        heartbeat=SimpleNamespace(due=lambda: False),
+        epsilon_of=lambda _env, _agent_steps: EPSILON,
+        stage="1-1",
+    )
+    return loop.ActorLoop(parts)
+
+
+def _lane(core: str, spec: DataSpec, index: int) -> Any:
+    env = import_module("actor.env.factory").make_env(EnvSettings(core=core))  # type: ignore[arg-type] # one of two literals
+    builder = import_module("actor.block_builder").BlockBuilder(
+        spec, BLOCK_STEPS, GAMMA, first_block_steps=(index + 1) * BLOCK_STEPS // 16 or 1
+    )
+    return import_module("actor.lane").Lane(env, builder, spec, seed=index)

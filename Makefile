@@ -30,8 +30,9 @@ $(VENV)/.installed-dev: $(INSTALLED_FROM)
 train: $(VENV)/.installed
 	@MARIO_ALLOW_CPU_AUTO=$${MARIO_ALLOW_CPU_AUTO-1} $(BIN)/python launch/local.py --preset laptop $(ARGS)
 
+# Two at a time, file by file: most of these tests wait for processes.
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -m "not nightly" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not nightly" $(ARGS)
 
 nightly: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m nightly $(ARGS)

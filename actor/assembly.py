@@ -23,10 +23,11 @@ from common.exploration import ExplorationSettings, epsilon_at
 from common.game import construction_deadline_s
 from common.handshake import open_link
 from common.heartbeat import HeartbeatWriter, Identity
-from common.ids import new_incarnation
+from common.ids import Role, new_incarnation
 from common.networks import build_network
 from common.run_paths import RunPaths
 from common.seeds import seed_for
+from common.trace_log import TraceLog
 from common.weights import weight_contract
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ def build(
         heartbeat=heartbeat,
         epsilon_of=_epsilon_of(settings),
         stage=settings.env.stage,
+        traces=TraceLog(paths.process_traces(identity.peer)),
     )
     log.info(
         "environments ready",
@@ -86,13 +88,14 @@ def _lane(settings: Settings, index: int, lane: int) -> Lane:
         first_block_steps=max(1, block_steps * (env_index + 1) // num_envs),
     )
     seed = seed_for(settings.run.seed, "environment", env_index)
-    return Lane(_build_env(settings, index), builder, settings.spec, seed)
+    return Lane(build_env(settings, "actor", index), builder, settings.spec, seed)
 
 
-def _build_env(settings: Settings, index: int) -> EnvProtocol:
+def build_env(settings: Settings, role: Role, index: int) -> EnvProtocol:
+    """In turn with all others on this host; the stages of it are in the run's diagnostics."""
     env = settings.env
     plan = ConstructionPlan(
-        role="actor",
+        role=role,
         index=index,
         deadline_s=env.env_deadline_s or construction_deadline_s(settings.actor.num_envs),
         lock_path=default_lock_path(),

@@ -10,6 +10,7 @@ from actor.block_builder import BlockBuilder, PlayedStep
 from actor.env.interface import EnvProtocol, Info
 from common.blocks import FLAG_TERMINATED, FLAG_TRUNCATED, U8, StepBlock
 from common.specs import DataSpec
+from common.traces import Trace
 
 # A pixel jump beyond this in one agent step is a pipe or a loop-back, not distance.
 MAX_DX_PER_AGENT_STEP = 40
@@ -39,6 +40,8 @@ class Lane:
         self._no_action = spec.no_action
         self.prev_action = spec.no_action
         self.summary = EpisodeSummary()
+        self.trace: Trace | None = None
+        """Of the episode that ended last, if it was a clear."""
         self.observation: U8 = self._begin(seed)
 
     def act(self, step: PlayedStep) -> EpisodeSummary | None:
@@ -54,6 +57,7 @@ class Lane:
         finished = self.summary
         finished.truncated = truncated
         finished.cleared = bool(info["flag_get"])
+        self.trace = self._env.trace() if finished.cleared else None
         self.observation = self._begin(None)
         return finished
 

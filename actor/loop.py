@@ -22,6 +22,8 @@ from common.codec import encode
 from common.heartbeat import HeartbeatWriter, Identity
 from common.messages import BlockMessage, Episode, Scalar
 from common.phases import PhaseTimer
+from common.trace_log import Circumstances, TraceLog
+from common.traces import Trace
 
 WAIT_MS = 50
 EpsilonOf = Callable[[int, int], float]
@@ -41,6 +43,7 @@ class ActorParts:
     heartbeat: HeartbeatWriter
     epsilon_of: EpsilonOf
     stage: str
+    traces: TraceLog
 
 
 class ActorLoop:
@@ -56,6 +59,7 @@ class ActorLoop:
         self._heartbeat = parts.heartbeat
         self._epsilon_of = parts.epsilon_of
         self._stage = parts.stage
+        self._traces = parts.traces
         self._first_env = parts.identity.index * len(parts.lanes)
         self._timer = PhaseTimer()
         self._epsilons: F32 = np.ones(len(parts.lanes), dtype=np.float32)
@@ -101,6 +105,7 @@ class ActorLoop:
     def close(self) -> None:
         for lane in self._lanes:
             lane.close()
+        self._traces.close()
         self._heartbeat.close()
 
     def _set_epsilons(self) -> None:
@@ -129,6 +134,7 @@ class ActorLoop:
                 finished = lane.act(step)
                 if finished is not None:
                     self._report(index, finished)
+                    self._keep_trace(lane.trace, finished)
         self._agent_steps += len(self._lanes)
         with self._timer.phase("blocks"):
             self._collect_blocks()
@@ -172,6 +178,18 @@ class ActorLoop:
             **values,
         )
         self._episodes_unsent += not self._telemetry.send(encode(episode))
+
+    def _keep_trace(self, trace: Trace | None, summary: EpisodeSummary) -> None:
+        weights = self._feed.current
+        if trace is None or weights is None:
+            return
+        circumstances = Circumstances(
+            peer=self._identity.peer,
+            agent_steps=weights.agent_steps,
+            weight_version=weights.version,
+            episode_return=round(summary.episode_return, 4),
+        )
+        self._traces.write(trace, circumstances)
 
     def _beat(self, state: str) -> None:
         weights = self._feed.current

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,20 +11,25 @@ from common.cli import Program
 from common.component import Component
 from common.config import Settings
 from common.errors import ConfigError
+from common.ids import Role
 from common.process import Work, run_process
 
 PROGRAM = Program(
     name="python -m actor",
     description="""Play with the newest weights and stream what happened to the replay server.
 
-Waits for the replay server and the learner, in whatever order they start.
+Waits for the replay server and the learner, in whatever order they start. With --evaluate it
+plays greedy episodes on the newest checkpoints instead and writes eval.jsonl.
 
 Examples:
   python -m actor --config runs/first/config.json --index 3
   python -m actor --index 0 --replay-endpoint tcp://127.0.0.1:5601
+  python -m actor --evaluate --config runs/first/config.json
 """,
 )
 FINISH_DEADLINE_S = 1.5
+EVALUATOR_NICENESS = 10
+"""An evaluator takes what training leaves: its result may come later, not at others' cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +41,14 @@ class ActorArgs:
     """A config.json of a run or a TOML file; flags go over it."""
     index: int = 0
     """Which actor this is, from 0; it sets the epsilon and the seed."""
+    evaluate: bool = False
+    """Be the evaluator: never explore, never feed the replay server, judge checkpoints."""
     log_file: str = ""
     """Where to log; stderr when empty."""
+
+    @property
+    def role(self) -> Role:
+        return "evaluator" if self.evaluate else "actor"
 
     def __post_init__(self) -> None:
         if not 0 <= self.index < self.settings.actor.actors:
@@ -47,7 +59,7 @@ class ActorArgs:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run_process("actor", PROGRAM, lambda s: ActorArgs(settings=s), _plan, argv)
+    return run_process(PROGRAM, lambda s: ActorArgs(settings=s), _plan, argv)
 
 
 def _plan(args: ActorArgs) -> Work:
@@ -57,4 +69,11 @@ def _plan(args: ActorArgs) -> Work:
 
         return build(args.settings, network, args.index)
 
-    return Work(build=build_actor, threads=1, finish_deadline_s=FINISH_DEADLINE_S)
+    def build_evaluator(network: Network) -> Component:
+        from actor.evaluator_assembly import build  # noqa: PLC0415 - as above
+
+        os.nice(EVALUATOR_NICENESS)
+        return build(args.settings, network, args.index)
+
+    chosen = build_evaluator if args.evaluate else build_actor
+    return Work(build=chosen, threads=1, finish_deadline_s=FINISH_DEADLINE_S)

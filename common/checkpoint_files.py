@@ -13,7 +13,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -31,12 +31,10 @@ SCHEMA_VERSION = 1
 MANIFEST_NAME = "manifest.json"
 STATE_NAME = "state.json"
 TENSOR_SUFFIX = ".safetensors"
-REQUIRED_FILES = (
-    STATE_NAME,
-    "network.safetensors",
-    "target.safetensors",
-    "optimizer.safetensors",
-)
+PLAYABLE_FILES = (STATE_NAME, "network.safetensors")
+"""Enough to play; what is published as a model has no more."""
+REQUIRED_FILES = (*PLAYABLE_FILES, "target.safetensors", "optimizer.safetensors")
+"""What a run needs to go on."""
 MAX_MANIFEST_BYTES = 1 << 20
 MAX_FILE_BYTES = 8 << 30
 MAX_FILES = 64
@@ -66,6 +64,13 @@ class CheckpointData:
     agent_steps: int
     state: JsonObject
     tensors: Mapping[str, Mapping[str, Tensor]]
+
+    @property
+    def updates(self) -> int:
+        """That made the network: the version of its weights."""
+        learner = self.state.get("learner")
+        updates = learner.get("updates") if isinstance(learner, dict) else None
+        return updates if isinstance(updates, int) else 0
 
 
 def checkpoint_name(agent_steps: int) -> str:
@@ -104,7 +109,7 @@ def list_numbered(checkpoints_dir: Path) -> list[Path]:
     return sorted(found, key=lambda path: path.name, reverse=True)
 
 
-def read_manifest(path: Path) -> Manifest:
+def read_manifest(path: Path, required: Sequence[str] = REQUIRED_FILES) -> Manifest:
     """Read and check the manifest of the checkpoint directory `path`; no other file is opened."""
     if path.is_symlink() or not path.is_dir():
         raise _corrupt(path, "checkpoint", "a directory that is no link", "something else")
@@ -113,14 +118,16 @@ def read_manifest(path: Path) -> Manifest:
         manifest = _decode_manifest(path, content)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
         raise CheckpointCorrupt(f"{path}: manifest cannot be read: {exc!r}") from exc
+    missing = sorted(set(required) - manifest.files.keys())
+    _require(path, "files missing from the manifest", [], missing)
     if NUMBERED_NAME.fullmatch(path.name) and int(path.name) != manifest.agent_steps:
         raise _corrupt(path, "agent steps", path.name, manifest.agent_steps)
     return manifest
 
 
-def verify_checkpoint(path: Path) -> Manifest:
+def verify_checkpoint(path: Path, required: Sequence[str] = REQUIRED_FILES) -> Manifest:
     """Check every file against the manifest without loading tensors; raises CheckpointCorrupt."""
-    manifest = read_manifest(path)
+    manifest = read_manifest(path, required)
     for name, entry in manifest.files.items():
         with _open_file(path / name) as file:
             _require(path, f"size of {name}", entry.size_bytes, os.fstat(file.fileno()).st_size)
@@ -129,9 +136,9 @@ def verify_checkpoint(path: Path) -> Manifest:
     return manifest
 
 
-def load_checkpoint(path: Path) -> CheckpointData:
+def load_checkpoint(path: Path, required: Sequence[str] = REQUIRED_FILES) -> CheckpointData:
     """Read a checkpoint whole; the bytes that are parsed are the bytes that were hashed."""
-    manifest = read_manifest(path)
+    manifest = read_manifest(path, required)
     state: JsonObject = {}
     tensors: dict[str, Mapping[str, Tensor]] = {}
     for name, entry in manifest.files.items():
@@ -155,8 +162,6 @@ def _decode_manifest(path: Path, content: bytes) -> Manifest:
     files = {name: _decode_entry(path, name, entry) for name, entry in body["files"].items()}
     if len(files) > MAX_FILES:
         raise _corrupt(path, "number of files", f"at most {MAX_FILES}", len(files))
-    missing = sorted(set(REQUIRED_FILES) - files.keys())
-    _require(path, "files missing from the manifest", [], missing)
     return Manifest(
         agent_steps=int(body["agent_steps"]),
         created_unix_s=float(body["created_unix_s"]),

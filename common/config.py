@@ -89,9 +89,13 @@ class EnvSettings:
     stack: int = 4
     """Frames in an observation."""
     noop_max: int = 30
-    """Most frames without a button at the start of a training episode."""
+    """Most frames without a button at the start of an episode."""
+    sticky: float = 0.0
+    """Probability that an agent step repeats the action before it, whatever was chosen."""
     max_episode_frames: int = 20_000
     """Emulator frames after which an episode is cut (a truncation)."""
+    stagnation_seconds: float = 30.0
+    """Seconds of the game without new ground after which an episode is cut; 0 means never."""
     flag_bonus: float = 10.0
     """Added to the reward at the flag."""
     reward_scale: float = 1 / 15
@@ -111,6 +115,8 @@ class EnvSettings:
         _require(self.actions in ACTION_SETS, "actions", f"one of {names}", self.actions)
         _require_positive(self, "frame_skip", "max_episode_frames", "reward_scale")
         _require_at_least_zero(self, "noop_max", "env_deadline_s", "env_start_delay_s")
+        _require_at_least_zero(self, "stagnation_seconds")
+        _require(0 <= self.sticky < 1, "sticky", "at least 0 and below 1", self.sticky)
         _require_between(self, 8, _MAX_SIZE, "size")
         _require_between(self, 1, MAX_STACK, "stack")
         _require_between(self, -1_000, 1_000, "flag_bonus")
@@ -235,6 +241,26 @@ class LearnerSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationSettings:
+    """The greedy episodes that tell how well the agent plays."""
+
+    evaluators: int = 1
+    """Evaluator processes: 1, or 0 for none."""
+    eval_interval_agent_steps: int = 25_000
+    """Agent steps between two evaluations; a checkpoint is written for each."""
+    eval_episodes: int = 100
+    """Episodes of an evaluation, per stage."""
+    eval_noop_max: int = 30
+    """Most frames without a button at the start of an evaluated episode."""
+
+    def __post_init__(self) -> None:
+        _require_between(self, 0, 1, "evaluators")
+        _require_positive(self, "eval_interval_agent_steps")
+        _require_between(self, 1, 100_000, "eval_episodes")
+        _require_between(self, 0, 10_000, "eval_noop_max")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointSettings:
     """Where the processes meet: ipc:///path or tcp://host:port."""
 
@@ -263,6 +289,7 @@ class Settings:
     actor: ActorSettings = field(default_factory=ActorSettings)
     replay: ReplaySettings = field(default_factory=ReplaySettings)
     learner: LearnerSettings = field(default_factory=LearnerSettings)
+    evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     endpoints: EndpointSettings = field(default_factory=EndpointSettings)
 
     def __post_init__(self) -> None:

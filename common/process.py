@@ -26,6 +26,9 @@ class ProcessArgs(Protocol):
     def settings(self) -> Settings: ...
 
     @property
+    def role(self) -> Role: ...
+
+    @property
     def index(self) -> int: ...
 
     @property
@@ -47,7 +50,6 @@ class Work:
 
 
 def run_process(
-    role: Role,
     program: Program,
     default: Callable[[Settings], Args],
     plan: Callable[[Args], Work],
@@ -60,9 +62,9 @@ def run_process(
     except ConfigError as error:
         return refuse(program, error)
     log_file = Path(args.log_file) if args.log_file else None
-    configure_logging(args.settings.run.run, role, args.index, log_file)
+    configure_logging(args.settings.run.run, args.role, args.index, log_file)
     stop = StopFlag.on_signals()
-    return run_program(peer_id(role, args.index), lambda: _run(plan(args), stop))
+    return run_program(peer_id(args.role, args.index), lambda: _run(plan(args), stop))
 
 
 def _run(work: Work, stop: StopFlag) -> int:

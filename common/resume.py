@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from common.atomic_files import write_atomic
 from common.checkpoint_files import (
     FILE_NAME,
     MANIFEST_NAME,
@@ -76,6 +77,11 @@ def read_pointer(checkpoints_dir: Path, name: str) -> str | None:
     except OSError:
         return None
     return text if FILE_NAME.fullmatch(text) and ".." not in text else None
+
+
+def mark_best(checkpoints_dir: Path, name: str) -> None:
+    """Let `best` name a checkpoint: pruning then spares it."""
+    write_atomic(checkpoints_dir / BEST_NAME, f"{name}\n".encode())
 
 
 def _find_explicit(path: Path) -> ResumePoint:

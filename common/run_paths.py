@@ -36,6 +36,14 @@ class RunPaths:
         return self.root / "heartbeat.jsonl"
 
     @property
+    def evaluations(self) -> Path:
+        return self.root / "eval.jsonl"
+
+    @property
+    def traces(self) -> Path:
+        return self.root / "traces"
+
+    @property
     def checkpoints(self) -> Path:
         return self.root / "checkpoints"
 
@@ -49,6 +57,9 @@ class RunPaths:
 
     def process_log(self, peer: str) -> Path:
         return self.root / "logs" / f"{peer}.log"
+
+    def process_traces(self, peer: str) -> Path:
+        return self.traces / f"{peer}.jsonl"
 
     def process_heartbeat(self, peer: str) -> Path:
         return self.root / "heartbeats" / f"{peer}.jsonl"

@@ -84,12 +84,18 @@ def read_trace(path: Path) -> Trace:
 
 
 def encode_trace(trace: Trace) -> bytes:
-    """JSON, one field per line; actions as pairs of action and repetitions."""
+    """JSON, one field per line."""
+    fields = trace_fields(trace)
+    lines = (f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items())
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+def trace_fields(trace: Trace) -> dict[str, object]:
+    """For JSON; actions as pairs of action and repetitions."""
     fields: dict[str, object] = {"kind": TRACE_KIND, "version": TRACE_VERSION}
     fields |= {name: getattr(trace, name) for name in (*_TEXTS, *_INTEGERS)}
     fields["actions"] = [[action, sum(1 for _ in run)] for action, run in groupby(trace.actions)]
-    lines = (f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items())
-    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+    return fields
 
 
 def decode_trace(content: bytes) -> Trace:
@@ -99,6 +105,11 @@ def decode_trace(content: bytes) -> Trace:
         fields = json.loads(content)
     except (ValueError, RecursionError):
         _refuse("not JSON")
+    return trace_of_fields(fields)
+
+
+def trace_of_fields(fields: object) -> Trace:
+    """The trace of a JSON value from anywhere."""
     if not isinstance(fields, dict) or fields.get("kind") != TRACE_KIND:
         _refuse(f"no object of the kind {TRACE_KIND!r}")
     if fields.get("version") != TRACE_VERSION:

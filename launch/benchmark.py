@@ -19,7 +19,7 @@ from rich.table import Table
 
 from common.cli import Program, parse_args, refuse
 from common.devices import limit_torch_threads
-from common.errors import ConfigError, MarioError
+from common.errors import ConfigError, ExitCode, MarioError
 from common.specs import DataSpec
 from launch.benchmark_actor import bench_actor
 from launch.benchmark_env import bench_env
@@ -165,6 +165,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         results = {name: measure(BENCHES[name](), rounds) for name in names}
     except MarioError as error:
         return refuse(PROGRAM, error)
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped; half a measurement is none\n")
+        return int(ExitCode.INTERRUPTED)
     if args.json:
         print(json.dumps(as_json(results), indent=2))
     else:

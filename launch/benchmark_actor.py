@@ -84,6 +84,7 @@ def _actor(core: str, envs: int) -> Any:
         heartbeat=SimpleNamespace(due=lambda: False),
         epsilon_of=lambda _env, _agent_steps: EPSILON,
         stage="1-1",
+        traces=SimpleNamespace(write=lambda _trace, _circumstances: None),
     )
     return loop.ActorLoop(parts)
 

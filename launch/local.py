@@ -22,7 +22,7 @@ from common.checkpoint_files import list_numbered
 from common.cli import abandon_stdout, refuse
 from common.config import EndpointSettings, EnvSettings, Settings
 from common.devices import guard_cpu, limit_torch_threads
-from common.errors import CoreUnavailable, ExitCode, MarioError
+from common.errors import ConfigError, CoreUnavailable, ExitCode, MarioError
 from common.jsonl import last_record
 from common.lifecycle import StopFlag
 from common.logs import configure_logging
@@ -121,6 +121,10 @@ def settle_core(settings: Settings, console: Console) -> Settings:
         return settings
     # By name, as the programs are: launch does not import them.
     cores = import_module("actor.env.core_choice")
+    if env.core == "fceumm":
+        cores.core_class(env.core)
+        if settings.actor.envs_per_actor > 1:
+            raise ConfigError("--core fceumm runs one emulator per process: --envs-per-actor 1")
     reason = cores.why_no_native_core()
     if env.core == "native" and reason:
         raise CoreUnavailable(reason)

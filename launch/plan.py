@@ -49,6 +49,8 @@ def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[
     ]
     for index in range(settings.actor.actors):
         specs.append(_spec(paths, "actor", index, threads=1, extra=("--index", str(index))))
+    for _ in range(settings.evaluation.evaluators):
+        specs.append(_spec(paths, "evaluator", 0, threads=1, extra=("--evaluate",)))
     return specs
 
 
@@ -62,7 +64,9 @@ def _spec(  # noqa: PLR0913 - a command line in parts
     restart_extra: tuple[str, ...] | None = None,
 ) -> ProcessSpec:
     name = peer_id(role, index)
-    command = (sys.executable, "-m", role, "--config", str(paths.config))
+    # An evaluator is an actor that never explores.
+    module = "actor" if role == "evaluator" else role
+    command = (sys.executable, "-m", module, "--config", str(paths.config))
     return ProcessSpec(
         role=role,
         index=index,

@@ -20,7 +20,8 @@ command -v "$python" >/dev/null 2>&1 ||
     fail "$("$python" --version 2>&1) is too old; install Python 3.11 or newer, or run make PYTHON=/path/to/python3.11"
 "$python" -c 'import venv, ensurepip' >/dev/null 2>&1 ||
     fail "this Python cannot make virtual environments; install its venv package (on Debian: python3-venv)"
-command -v "${CXX:-c++}" >/dev/null 2>&1 || command -v g++ >/dev/null 2>&1 || command -v clang++ >/dev/null 2>&1 ||
+"$venv/bin/python" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("nes_py") is None)' >/dev/null 2>&1 ||
+    command -v "${CXX:-c++}" >/dev/null 2>&1 || command -v g++ >/dev/null 2>&1 || command -v clang++ >/dev/null 2>&1 ||
     fail "no C++ compiler was found, and nes-py is built from source; install g++ (on Debian: build-essential)"
 
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"

@@ -16,9 +16,9 @@ from launch.restart import RestartPolicy, may_restart, restart_delay_s
 log = logging.getLogger(__name__)
 
 # Actors first, so that nothing new comes; the learner last, because its checkpoint is the result.
-STOP_DEADLINES_S = {"actor": 3.0, "replay_server": 3.0, "learner": 10.0}
+STOP_DEADLINES_S = {"actor": 3.0, "evaluator": 3.0, "replay_server": 3.0, "learner": 10.0}
 GOOD_ENDS = (ExitCode.DONE, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
-STOP_ORDER = ("actor", "replay_server", "learner")
+STOP_ORDER = ("actor", "evaluator", "replay_server", "learner")
 
 
 class Supervisor:
@@ -107,6 +107,8 @@ class Supervisor:
         """Decide whether the run can go on without this slot."""
         if code == ExitCode.CONFIGURATION:
             self._end(ExitCode.CONFIGURATION, f"{child.spec.name} refused its settings", child)
+        elif child.spec.role == "evaluator":
+            log.error("training goes on without evaluation", extra={"child": child.spec.name})
         elif child.spec.role != "actor":
             self._end(ExitCode.TEMPORARY, f"{child.spec.name} keeps failing", child)
         else:

@@ -18,30 +18,40 @@ MAX_FAILURES_IN_A_ROW = 3
 
 
 class Archive:
-    """Writes a checkpoint per interval; a full disk is survived three times in a row."""
+    """Writes a checkpoint per interval; a full disk is survived three times in a row.
 
-    def __init__(
+    There is an interval of time, for safety, and one of agent steps, for evaluation.
+    """
+
+    def __init__(  # noqa: PLR0913 - two intervals, and where they begin
         self,
         folder: Path,
         *,
         interval_s: float,
+        interval_agent_steps: int,
         keep: int,
+        agent_steps: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder = folder
         self._interval_s = interval_s
+        self._interval_agent_steps = interval_agent_steps
+        self._last_agent_steps = agent_steps
         self._keep = keep
         self._clock = clock
         self._last_s = clock()
         self.failures_in_a_row = 0
         self.last_error: str | None = None
 
-    def due(self) -> bool:
-        return self._clock() - self._last_s >= self._interval_s
+    def due(self, agent_steps: int) -> bool:
+        interval = self._interval_agent_steps
+        is_milestone = agent_steps // interval > self._last_agent_steps // interval
+        return is_milestone or self._clock() - self._last_s >= self._interval_s
 
     def save(self, learner: Learner, agent_steps: int, run: JsonObject) -> Path | None:
         """The checkpoint, or None when it could not be written and training goes on."""
         self._last_s = self._clock()
+        self._last_agent_steps = agent_steps
         try:
             path = write_checkpoint(
                 self._folder, checkpoint_of(learner, agent_steps=agent_steps, run=run)

@@ -61,7 +61,7 @@ def build(
         source=BatchSource(link, settings.spec, _source_options(settings, identity), progress),
         publisher=_publisher(settings, network, identity),
         inbox=_inbox(settings, network, progress),
-        archive=_archive(settings, paths),
+        archive=_archive(settings, paths, progress.agent_steps),
         heartbeat=HeartbeatWriter(identity, paths.process_heartbeat(identity.peer), interval_s),
         metrics=JsonlWriter(paths.metrics),
         gpus=GpuWatch(interval_s) if watch_gpus else None,
@@ -143,12 +143,14 @@ def _inbox(settings: Settings, network: Network, progress: RunProgress) -> Telem
     )
 
 
-def _archive(settings: Settings, paths: RunPaths) -> Archive:
+def _archive(settings: Settings, paths: RunPaths, agent_steps: int) -> Archive:
     remove_leftovers(paths.checkpoints)
     return Archive(
         paths.checkpoints,
         interval_s=settings.learner.checkpoint_interval_s,
+        interval_agent_steps=settings.evaluation.eval_interval_agent_steps,
         keep=settings.learner.keep_checkpoints,
+        agent_steps=agent_steps,
     )
 
 

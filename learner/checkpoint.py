@@ -108,11 +108,6 @@ def restore_checkpoint(learner: Learner, data: CheckpointData) -> JsonObject:
     return result
 
 
-def mark_best(checkpoints_dir: Path, name: str) -> None:
-    """Let `best` name a checkpoint: pruning then spares it."""
-    write_atomic(checkpoints_dir / BEST_NAME, f"{name}\n".encode())
-
-
 def prune_checkpoints(checkpoints_dir: Path, *, keep: int = 5) -> list[Path]:
     """Remove all but the newest `keep`, never the newest valid one nor `best`; what was removed."""
     numbered = list_numbered(checkpoints_dir)

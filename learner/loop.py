@@ -178,7 +178,8 @@ class LearnerLoop:
             self._report()
         if self._parts.heartbeat.due():
             self._beat()
-        if self._parts.archive is not None and self._parts.archive.due():
+        archive = self._parts.archive
+        if archive is not None and archive.due(self._progress.agent_steps):
             with self._timer.phase("checkpoint"):
                 self.save()
 

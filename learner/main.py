@@ -11,6 +11,7 @@ from common.cli import Program
 from common.component import Component
 from common.config import Settings
 from common.devices import learner_thread_count
+from common.ids import Role
 from common.process import Work, run_process
 from common.resume import find_resume
 from common.run_paths import RunPaths
@@ -42,13 +43,17 @@ class LearnerArgs:
     """Where to log; stderr when empty."""
 
     @property
+    def role(self) -> Role:
+        return "learner"
+
+    @property
     def index(self) -> int:
         """There is one."""
         return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run_process("learner", PROGRAM, lambda s: LearnerArgs(settings=s), _plan, argv)
+    return run_process(PROGRAM, lambda s: LearnerArgs(settings=s), _plan, argv)
 
 
 def _plan(args: LearnerArgs) -> Work:

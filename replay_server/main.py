@@ -9,6 +9,7 @@ from common.channels import Network
 from common.cli import Program
 from common.component import Component
 from common.config import Settings
+from common.ids import Role
 from common.process import Work, run_process
 
 PROGRAM = Program(
@@ -34,13 +35,17 @@ class ReplayArgs:
     """Where to log; stderr when empty."""
 
     @property
+    def role(self) -> Role:
+        return "replay_server"
+
+    @property
     def index(self) -> int:
         """There is one."""
         return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run_process("replay_server", PROGRAM, lambda s: ReplayArgs(settings=s), _plan, argv)
+    return run_process(PROGRAM, lambda s: ReplayArgs(settings=s), _plan, argv)
 
 
 def _plan(args: ReplayArgs) -> Work:

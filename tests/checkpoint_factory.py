@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 from safetensors.torch import save
+from torch import Tensor
 
 from common.checkpoint_files import (
     MANIFEST_NAME,
@@ -30,6 +32,17 @@ def write_small_checkpoint(folder: Path, agent_steps: int, name: str | None = No
     files[STATE_NAME] = encode_json({"run": {"agent_steps": agent_steps}})
     for file_name, content in files.items():
         (path / file_name).write_bytes(content)
+    seal_checkpoint(path, agent_steps)
+    return path
+
+
+def write_playable_checkpoint(
+    folder: Path, agent_steps: int, network: Mapping[str, Tensor], *, updates: int
+) -> Path:
+    """As a run writes it, with an optimizer that nobody will look at."""
+    path = write_small_checkpoint(folder, agent_steps)
+    (path / "network.safetensors").write_bytes(save(dict(network)))
+    (path / STATE_NAME).write_bytes(encode_json({"learner": {"updates": updates}, "run": {}}))
     seal_checkpoint(path, agent_steps)
     return path
 

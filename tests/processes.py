@@ -39,6 +39,9 @@ learning_rate = 1e-3
 target_sync_interval_updates = 100
 publish_interval_updates = 20
 checkpoint_interval_s = 3.0
+
+[evaluation]
+evaluators = 0
 """
 
 

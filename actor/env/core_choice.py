@@ -75,7 +75,9 @@ def core_class(name: CoreName) -> Callable[[], EmulatorCore]:
         return NativeCore
     if played == "fceumm":
         from actor.env.fceumm_core import FceummCore  # noqa: PLC0415
+        from actor.env.retro_library import load_retro  # noqa: PLC0415
 
+        load_retro()
         return FceummCore
     assert_never(played)
 

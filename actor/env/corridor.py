@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,8 +93,10 @@ class CorridorEnv:
     def frame(self) -> NDArray[np.uint8]:
         return self._ring.newest()
 
-    def reset(self, *, seed: int | None = None) -> tuple[NDArray[np.uint8], Info]:
-        del seed  # nothing here is random
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.uint8], Info]:
+        del seed, options  # nothing here is random, and there is one stage
         self._cell = 0
         self._episode_agent_steps = 0
         self._is_playing = True
@@ -118,6 +120,9 @@ class CorridorEnv:
         self._ring.next_slot()[:] = draw(self._cell, self._size)
         return self._ring.observation(), reward, is_terminal, is_truncated, self._info(reward)
 
+    def trace(self) -> None:
+        """There is no console whose memory could be compared."""
+
     def close(self) -> None:
         self._is_playing = False
 
@@ -135,6 +140,9 @@ class CorridorEnv:
             "y_pos": 0,
             "raw_reward": reward,
             "frames": self._episode_agent_steps,
+            "distance": self._cell,
+            "loop_backs": 0,
+            "noop_frames": 0,
         }
 
     def _misbehave(self) -> None:

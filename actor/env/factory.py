@@ -35,7 +35,9 @@ def make_env(settings: EnvSettings, *, faults: CorridorFaults | None = None) -> 
             size=settings.size,
             stack=settings.stack,
             noop_max=settings.noop_max,
+            sticky=settings.sticky,
             max_episode_frames=settings.max_episode_frames,
+            stagnation_seconds=settings.stagnation_seconds,
             flag_bonus=settings.flag_bonus,
             reward_scale=settings.reward_scale,
         )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.traces import Trace
+
 InfoValue = int | float | bool | str
 Info = dict[str, InfoValue]
-"""Plain values only. Always has `x_pos`, `flag_get`, `raw_reward` and `frames` (this episode)."""
+"""Plain values only. Always has `x_pos`, `flag_get`, `raw_reward`, and of this episode so far
+`frames`, `distance` (pixels of new ground), `loop_backs` and `noop_frames`."""
 
 
 class EnvProtocol(Protocol):
@@ -32,12 +35,21 @@ class EnvProtocol(Protocol):
         """The newest frame alone, UInt8[height, width]."""
         ...
 
-    def reset(self, *, seed: int | None = None) -> tuple[NDArray[np.uint8], Info]:
-        """Begin an episode; the observation is UInt8[stack, height, width], oldest frame first."""
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.uint8], Info]:
+        """Begin an episode; the observation is UInt8[stack, height, width], oldest frame first.
+
+        `options={"stage": "1-2"}` begins another stage, where the game has several.
+        """
         ...
 
     def step(self, action: int) -> tuple[NDArray[np.uint8], float, bool, bool, Info]:
         """One agent step: observation, reward, terminated, truncated, info."""
+        ...
+
+    def trace(self) -> Trace | None:
+        """How to repeat the episode up to its newest agent step; None where a game cannot."""
         ...
 
     def close(self) -> None: ...

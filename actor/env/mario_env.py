@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 
 from actor.env.actions import action_bytes, action_labels
 from actor.env.core_choice import make_core, settle_core
+from actor.env.episode import EpisodeState
 from actor.env.frame_ring import FrameRing
 from actor.env.interface import Info
+from actor.env.new_ground import NewGround
 from actor.env.stage_game import PlayResult, StageGame
 from common.config import CoreName, EnvSettings
 from common.errors import ConfigError, EnvironmentFailed
+from common.traces import Trace
 
 
 class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
@@ -27,8 +30,10 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
     Observations are gray, UInt8[stack, size, size], oldest frame first. The reward of an agent
     step is the sum of the game's frame rewards (each clipped to +-15) times `reward_scale`, plus
-    `flag_bonus` at the flag. An episode terminates at death and at the flag, and is truncated
-    after `max_episode_frames`. `reset(options={"stage": "4-2"})` changes the stage.
+    `flag_bonus` at the flag. An episode terminates at death and at the flag; it is truncated when
+    the game's clock runs out, after `max_episode_frames`, and after `stagnation_seconds` of the
+    game without new ground. `reset(options={"stage": "4-2", "noop_frames": 12})` changes the stage
+    and says how long to wait at its start; by default a random number up to `noop_max`.
     """
 
     # Gymnasium declares this without ClassVar, so we cannot say it either.
@@ -44,7 +49,9 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         size: int = 84,
         stack: int = 4,
         noop_max: int = 0,
+        sticky: float = 0.0,
         max_episode_frames: int = 20_000,
+        stagnation_seconds: float = 0.0,
         flag_bonus: float = 10.0,
         reward_scale: float = 1 / 15,
         render_mode: str | None = None,
@@ -61,7 +68,9 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
                 size=size,
                 stack=stack,
                 noop_max=noop_max,
+                sticky=sticky,
                 max_episode_frames=max_episode_frames,
+                stagnation_seconds=stagnation_seconds,
                 flag_bonus=flag_bonus,
                 reward_scale=reward_scale,
             )
@@ -70,7 +79,8 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self.observation_space = spaces.Box(0, 255, (stack, size, size), np.uint8)
         self.action_space = spaces.Discrete(len(self._buttons))
         self._ring = FrameRing(stack, size, size)
-        self._episode_frames = 0
+        self._episode: EpisodeState | None = None
+        self._seed = 0
         self._is_playing = False
         self._is_closed = False
         self._core = make_core(self.settings.core)
@@ -116,39 +126,46 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
     ) -> tuple[NDArray[np.uint8], Info]:
         self._require_open()
         super().reset(seed=seed)
+        self._seed = self._seed if seed is None else seed
         stage = str((options or {}).get("stage", self._game.stage))
         if stage != self._game.stage:
             self._game.select(stage)
-        info = self._game.reset()
-        if self.settings.noop_max:
-            info = self._play_noops(info)
-        self._episode_frames = 0
+        info, noop_frames = self._begin((options or {}).get("noop_frames"))
+        self._episode = EpisodeState(
+            seed=self._seed, noop_frames=noop_frames, ground=NewGround(self._core.ram)
+        )
         self._is_playing = True
         self._write_frame()
         self._ring.repeat_newest()
-        return self._ring.observation(), {**info, "raw_reward": 0.0, "frames": 0}
+        return self._ring.observation(), self._complete(info, self._episode, raw_reward=0.0)
 
     def step(self, action: SupportsInt) -> tuple[NDArray[np.uint8], float, bool, bool, Info]:
-        if not self._is_playing:
+        episode = self._episode
+        if not self._is_playing or episode is None:
             self._require_open()
             raise EnvironmentFailed("no episode is running; call reset() before step()")
         index = int(action)
         if not 0 <= index < len(self._buttons):
             raise ValueError(f"action must be 0 to {len(self._buttons) - 1}, got {action}")
+        index = self._stick(index, episode)
         played = self._game.play(self._buttons[index], self.settings.frame_skip)
-        self._episode_frames += played.frames
-        is_truncated = (
-            not played.is_over and self._episode_frames >= self.settings.max_episode_frames
+        episode.note(index, played.frames, self._core.ram)
+        is_terminated = played.is_over and not played.is_out_of_time
+        is_truncated = not is_terminated and (
+            played.is_over or episode.is_out_of_time(self.settings)
         )
-        self._is_playing = not (played.is_over or is_truncated)
+        self._is_playing = not (is_terminated or is_truncated)
         self._write_frame()
-        info = {
-            **played.info,
-            "raw_reward": played.raw_reward,
-            "frames": self._episode_frames,
-        }
+        info = self._complete(played.info, episode, raw_reward=played.raw_reward)
         reward = self._training_reward(played)
-        return self._ring.observation(), reward, played.is_over, is_truncated, info
+        return self._ring.observation(), reward, is_terminated, is_truncated, info
+
+    def trace(self) -> Trace:
+        """How to repeat the episode up to its newest agent step."""
+        if self._episode is None or not self._episode.actions:
+            raise EnvironmentFailed("no agent step has been played that could be repeated")
+        self._require_open()
+        return self._episode.trace(self._game.stage, self.settings, self._core.ram)
 
     def render(self) -> NDArray[np.uint8] | None:
         if self.render_mode is None:
@@ -167,13 +184,33 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
             self._is_playing = False
             self._core.close()
 
-    def _play_noops(self, first_info: Info) -> Info:
-        frames = int(self.np_random.integers(0, self.settings.noop_max + 1))
+    def _begin(self, noop_frames: int | None) -> tuple[Info, int]:
+        """The first frame of an episode, and the frames without a button before it."""
+        info = self._game.reset()
+        frames = self._draw_noops() if noop_frames is None else int(noop_frames)
         if frames == 0:
-            return first_info
+            return info, 0
         played = self._game.play(0, frames)
         # A death while waiting leaves nothing to play; begin at the first frame instead.
-        return self._game.reset() if played.is_over else played.info
+        return (self._game.reset(), 0) if played.is_over else (played.info, frames)
+
+    def _draw_noops(self) -> int:
+        noop_max = self.settings.noop_max
+        return int(self.np_random.integers(0, noop_max + 1)) if noop_max else 0
+
+    def _stick(self, action: int, episode: EpisodeState) -> int:
+        sticks = self.settings.sticky and self.np_random.random() < self.settings.sticky
+        return episode.actions[-1] if sticks and episode.actions else action
+
+    def _complete(self, info: Info, episode: EpisodeState, *, raw_reward: float) -> Info:
+        return {
+            **info,
+            "raw_reward": raw_reward,
+            "frames": episode.frames,
+            "distance": episode.ground.distance_pixels,
+            "loop_backs": episode.ground.loop_backs,
+            "noop_frames": episode.noop_frames,
+        }
 
     def _training_reward(self, played: PlayResult) -> float:
         bonus = self.settings.flag_bonus if played.info["flag_get"] else 0.0

@@ -16,6 +16,7 @@ Y_VIEWPORT: Final = 0x00B5
 Y_PIXEL: Final = 0x03B8
 CHANGE_AREA_TIMER: Final = 0x06DE
 POWER: Final = 0x0756
+AREA_POINTER: Final = 0x0750
 LIVES: Final = 0x075A
 STAGE: Final = 0x075C
 WORLD: Final = 0x075F
@@ -36,6 +37,10 @@ _DYING: Final = 0x0B
 # Entering or leaving an area, on a vine, in a pipe, walking by himself. Growing, shrinking and
 # gaining fire are not among them: there the agent acts while the game is frozen.
 _BUSY: Final = frozenset({0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x07})
+
+
+AreaKey = tuple[int, int, int]
+"""World, stage and the game's pointer to the map that is on the screen, all from 0."""
 
 
 class Ram(Protocol):
@@ -62,6 +67,10 @@ def stage(ram: Ram) -> int:
 
 def area(ram: Ram) -> int:
     return int(ram[AREA]) + 1
+
+
+def area_key(ram: Ram) -> AreaKey:
+    return int(ram[WORLD]), int(ram[STAGE]), int(ram[AREA_POINTER])
 
 
 def score(ram: Ram) -> int:

@@ -58,7 +58,7 @@ class GameData(Protocol):
 
 def start_emulator(cartridge: Path) -> tuple[Emulator, GameData]:
     """The only emulator that stable-retro allows in one process."""
-    retro = _load_retro()
+    retro = load_retro()
     try:
         emulator: Emulator = retro.RetroEmulator(str(cartridge))
     except RuntimeError as exc:
@@ -71,7 +71,8 @@ def start_emulator(cartridge: Path) -> tuple[Emulator, GameData]:
     return emulator, data
 
 
-def _load_retro() -> Any:
+def load_retro() -> Any:
+    """The module of stable-retro, or the reason why there is none."""
     for name in _MODULES:
         try:
             module = import_module(name)

@@ -39,6 +39,11 @@ class PlayResult:
     frames: int
     info: Info
 
+    @property
+    def is_out_of_time(self) -> bool:
+        """The game's clock ran out, which ends a stage like a death."""
+        return self.is_over and self.info["time"] == 0 and not self.info["flag_get"]
+
 
 def target_area(world: int, stage: int) -> int:
     """The area number from 1 at which a stage begins."""

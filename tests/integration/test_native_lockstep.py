@@ -27,10 +27,10 @@ def test_fifty_thousand_frames_on_all_stages_are_equal() -> None:
     assert sum(outcome.frames for outcome in outcomes) == 50_000
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_clears_with_pipes_water_and_a_maze_are_equal() -> None:
-    clears = [clear for clear in read_clears() if clear.stage in ("4-4", "8-4")]
+def test_clears_to_the_flag_and_through_a_maze_are_equal() -> None:
+    clears = [clear for clear in read_clears() if clear.stage in ("1-1", "4-4")]
 
     outcomes = lockstep.compare(clear_tasks(clears), PROCESSES, Console(quiet=True))
 
@@ -54,3 +54,9 @@ def test_observations_rewards_ends_and_infos_are_equal(tmp_path: Path) -> None:
 @pytest.mark.timeout(4 * 3600)
 def test_a_million_frames_are_equal(tmp_path: Path) -> None:
     assert lockstep.main(["--report", str(tmp_path / "report.json")]) == 0
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(6 * 3600)
+def test_a_million_agent_steps_are_equal(tmp_path: Path) -> None:
+    assert env_lockstep.main(["--agent-steps", "1000000", "--journal", str(tmp_path)]) == 0

@@ -34,7 +34,8 @@ class Streams {
                   below(2));
     machine_.is_plain = below(8) == 0;
     if (below(4) == 0) forge();
-    for (int turn = 2 + below(6); turn > 0; --turn) {
+    // Mostly short; now and then long enough to die, to begin again or to reach another area.
+    for (int turn = below(128) ? 2 + below(6) : 400; turn > 0; --turn) {
       machine_.step(static_cast<std::uint8_t>(below(256)), 1 + below(4),
                     static_cast<nes::Look>(below(3)));
       if (below(4) == 0) look();

@@ -27,7 +27,7 @@ from common.game import ACTION_SETS
 from tests.native.sticky_play import sticky
 
 DIGEST_BYTES: Final = 8
-FORMAT: Final = 1
+FORMAT: Final = 2
 """A journal of another format is recorded anew."""
 ACTION_SET: Final = "extended"
 _EVERY_ACTION: Final = tuple(range(len(ACTION_SETS[ACTION_SET])))

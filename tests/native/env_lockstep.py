@@ -48,6 +48,10 @@ class LockstepArgs:
     def __post_init__(self) -> None:
         if self.agent_steps < 1:
             raise ConfigError(f"--agent-steps must be at least 1, got {self.agent_steps}")
+        try:
+            self.journal.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"--journal {self.journal}: {error.strerror}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +161,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         differences = compare(tasks, args, console)
     except ConfigError as error:
         return refuse(_PROGRAM, error)
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
     for difference in differences:
         console.print(difference, style="red", markup=False, soft_wrap=True)
     agent_steps = sum(task.agent_steps for task in tasks)

@@ -12,12 +12,13 @@ from typing import Final
 from rich.console import Console
 
 from actor.env.native_core import NativeCore
+from actor.env.repetition import repeat
 from common.cli import Program, parse_args, refuse
 from common.errors import ConfigError, ExitCode
 from common.game import STAGES, parse_stage
 from common.traces import Trace, write_trace
 from tests.native.clear_search import ClearSearch
-from tests.native.recorded_clears import FOLDER, repeat
+from tests.native.recorded_clears import FOLDER
 
 _NOT_ALL: Final = 1
 _PROGRAM: Final = Program(

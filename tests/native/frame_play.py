@@ -11,10 +11,10 @@ from actor.env import ram as memory
 from actor.env.actions import action_bytes
 from actor.env.native_core import NativeCore
 from actor.env.nes_core import NesPyCore
+from actor.env.repetition import button_script
 from actor.env.stage_game import StageGame
 from common.game import STAGES
 from common.traces import Trace
-from tests.native.recorded_clears import button_script
 from tests.native.sticky_play import sticky
 from tests.native.twin_core import CoresDiffer, TwinCore
 

@@ -84,6 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         outcomes = compare(tasks, args.processes, console)
     except ConfigError as error:
         return refuse(_PROGRAM, error)
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
     write_report(args.report, outcomes, time.monotonic() - started_s)
     played = sum(outcome.frames for outcome in outcomes)
     difference = outcomes[-1].difference

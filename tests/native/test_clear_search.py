@@ -7,10 +7,10 @@ import pytest
 
 from actor.env import ram as memory
 from actor.env.native_core import NativeCore
+from actor.env.repetition import repeat
 from common.traces import read_trace
 from tests.native import find_clears
 from tests.native.clear_search import Archive, ClearSearch, Way, place_of
-from tests.native.recorded_clears import repeat
 
 _START = Way(None, (), 0)
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from actor.env.native_core import NativeCore
+from actor.env.repetition import repeat
 from common.errors import TraceInvalid
 from common.game import STAGES
 from common.traces import Trace
-from tests.native.recorded_clears import clear_path, read_clears, repeat
+from tests.native.recorded_clears import clear_path, read_clears
 
 _CLEARS = {clear.stage: clear for clear in read_clears()}
 

@@ -90,23 +90,25 @@ void PpuClock::draw_sprites(int from_x, int to_x, std::uint8_t* pixels) {
   const int first_x = ppu_.shows_left_sprites() ? from_x : std::max(from_x, 8);
   // The first sprite of the list that has a pixel keeps it, even one that the background hides.
   for (int place = 0; place < ppu_.sprites.count; ++place)
-    draw_sprite(ppu_.sprites.index[place], first_x, to_x, pixels - from_x);
+    draw_sprite(ppu_.sprites.index[place], first_x, to_x, {pixels, from_x});
 }
 
-// `line` is where pixel 0 of the line would be. All eight pixels are worked on at once.
-void PpuClock::draw_sprite(int index, int from_x, int to_x, std::uint8_t* line) {
+// All eight pixels are worked on at once, also those before the part that is drawn: the line has
+// room for them.
+void PpuClock::draw_sprite(int index, int from_x, int to_x, LinePart part) {
   const int left = ppu_.oam[index * 4 + 3];
   const int first = std::max(from_x - left, 0), last = std::min(to_x - left, 8);
   if (first >= last) return;
+  std::uint8_t* const at = part.pixels + (left - part.from_x);
   const std::uint64_t sprite = sprite_row(index, ppu_.line);
-  const std::uint64_t below = load(line + left);
+  const std::uint64_t below = load(at);
   const std::uint64_t background = opaque(below);
   const std::uint64_t own = opaque(sprite) & bytes_between(first, last) & ~bytes_with(below, 6);
   const int attributes = ppu_.oam[index * 4 + 2];
   if (index == 0 && (own & background) && ppu_.shows_background()) ppu_.sprite0_hit = 1;
   const std::uint64_t shown = attributes & 0x20 ? own & ~background : own;
   const std::uint64_t colours = sprite | (0x10u | (attributes & 3u) << 2) * kEveryByte;
-  store(line + left, (below & ~shown) | (colours & shown) | (own & kTaken));
+  store(at, (below & ~shown) | (colours & shown) | (own & kTaken));
 }
 
 const std::uint8_t* PpuClock::palette_map() {

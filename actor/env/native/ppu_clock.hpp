@@ -59,7 +59,12 @@ class PpuClock {
   void find_tiles(int count);
   void find_tiles_in_table(std::uint16_t v, int from, int to);
   void draw_sprites(int from_x, int to_x, std::uint8_t* pixels);
-  void draw_sprite(int index, int from_x, int to_x, std::uint8_t* pixels);
+  // Pixels of a line, of which the first is at `from_x`.
+  struct LinePart {
+    std::uint8_t* pixels;
+    int from_x;
+  };
+  void draw_sprite(int index, int from_x, int to_x, LinePart part);
   void sort_sprites();
   const std::uint8_t* palette_map();
 

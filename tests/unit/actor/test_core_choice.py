@@ -69,5 +69,18 @@ def test_fceumm_is_imported_only_when_it_is_chosen(monkeypatch: pytest.MonkeyPat
     module = ModuleType("actor.env.fceumm_core")
     monkeypatch.setattr(module, "FceummCore", NativeCore, raising=False)
     monkeypatch.setitem(sys.modules, "actor.env.fceumm_core", module)
+    monkeypatch.setattr("actor.env.retro_library.load_retro", lambda: None)
 
     assert core_class("fceumm") is NativeCore
+
+
+def test_a_missing_stable_retro_is_told_before_any_emulator_is_built(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse_import(name: str) -> ModuleType:
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr("actor.env.retro_library.import_module", refuse_import)
+
+    with pytest.raises(CoreUnavailable, match="pip install"):
+        core_class("fceumm")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -130,14 +131,19 @@ class TeleportEnv:
     def frame(self) -> U8:
         return np.zeros((16, 16), dtype=np.uint8)
 
-    def reset(self, *, seed: int | None = None) -> tuple[U8, Info]:
-        del seed
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[U8, Info]:
+        del seed, options
         return self._observation(), {"x_pos": self.xs.pop(0)}
 
     def step(self, action: int) -> tuple[U8, float, bool, bool, Info]:
         del action
         info: Info = {"x_pos": self.xs.pop(0), "flag_get": False}
         return self._observation(), 0.5, False, False, info
+
+    def trace(self) -> None:
+        """Nothing to repeat."""
 
     def close(self) -> None:
         """Nothing to release."""

@@ -19,6 +19,17 @@ def learner() -> Learner:
     return tiny_learner()
 
 
+def make_archive(folder: Path, clock: FakeClock | None = None, agent_steps: int = 0) -> Archive:
+    return Archive(
+        folder,
+        interval_s=60,
+        interval_agent_steps=1_000,
+        keep=2,
+        agent_steps=agent_steps,
+        clock=clock or FakeClock(),
+    )
+
+
 def fill_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     def write(*_: object) -> Path:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -28,20 +39,39 @@ def fill_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_checkpoint_is_due_once_per_interval(tmp_path: Path, learner: Learner) -> None:
     clock = FakeClock()
-    archive = Archive(tmp_path, interval_s=60, keep=2, clock=clock)
-    at_start = archive.due()
+    archive = make_archive(tmp_path, clock)
+    at_start = archive.due(5)
     clock.advance(60)
-    after_interval = archive.due()
+    after_interval = archive.due(10)
 
     archive.save(learner, 10, {})
 
     assert not at_start
     assert after_interval
-    assert not archive.due()
+    assert not archive.due(20)
+
+
+def test_a_checkpoint_is_due_when_evaluation_wants_one(tmp_path: Path, learner: Learner) -> None:
+    archive = make_archive(tmp_path)
+
+    before, at_milestone = archive.due(999), archive.due(1_003)
+    archive.save(learner, 1_003, {})
+
+    assert not before
+    assert at_milestone
+    assert not archive.due(1_900)
+    assert archive.due(2_000)
+
+
+def test_a_resumed_run_does_not_repeat_its_milestone(tmp_path: Path) -> None:
+    archive = make_archive(tmp_path, agent_steps=5_400)
+
+    assert not archive.due(5_500)
+    assert archive.due(6_000)
 
 
 def test_saved_state_is_loadable_and_old_ones_are_removed(tmp_path: Path, learner: Learner) -> None:
-    archive = Archive(tmp_path, interval_s=60, keep=2)
+    archive = make_archive(tmp_path)
 
     paths = [
         archive.save(learner, steps, {"progress": {"agent_steps": steps}}) for steps in (1, 2, 3)
@@ -57,7 +87,7 @@ def test_saved_state_is_loadable_and_old_ones_are_removed(tmp_path: Path, learne
 def test_a_full_disk_is_survived_once(
     tmp_path: Path, learner: Learner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archive = Archive(tmp_path, interval_s=60, keep=2)
+    archive = make_archive(tmp_path)
     with monkeypatch.context() as patch:
         fill_disk(patch)
         assert archive.save(learner, 1, {}) is None
@@ -72,7 +102,7 @@ def test_a_full_disk_is_survived_once(
 def test_a_full_disk_three_times_in_a_row_ends_the_run(
     tmp_path: Path, learner: Learner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archive = Archive(tmp_path, interval_s=60, keep=2)
+    archive = make_archive(tmp_path)
     fill_disk(monkeypatch)
     archive.save(learner, 1, {})
     archive.save(learner, 2, {})
@@ -84,7 +114,7 @@ def test_a_full_disk_three_times_in_a_row_ends_the_run(
 def test_failures_that_are_not_in_a_row_do_not_add_up(
     tmp_path: Path, learner: Learner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archive = Archive(tmp_path, interval_s=60, keep=2)
+    archive = make_archive(tmp_path)
     for steps in range(0, 10, 2):
         with monkeypatch.context() as patch:
             fill_disk(patch)

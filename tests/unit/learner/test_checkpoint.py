@@ -18,12 +18,11 @@ import torch
 
 from common.checkpoint_files import list_numbered, load_checkpoint, verify_checkpoint
 from common.errors import CheckpointCorrupt
-from common.resume import find_resume
+from common.resume import find_resume, mark_best
 from common.state_dicts import plain_state_dict
 from learner.checkpoint import (
     Checkpoint,
     checkpoint_of,
-    mark_best,
     prune_checkpoints,
     remove_leftovers,
     restore_checkpoint,

@@ -1,0 +1,106 @@
+"""Plays single episodes with a fixed network, for evaluation: nothing is learned from them.
+
+One forward pass per agent step, for one environment: a batch of another size may round
+differently, and an evaluation must give the same play whoever shares the machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from actor.env.episode import FRAMES_PER_SECOND
+from actor.env.interface import EnvProtocol, Info
+from common.blocks import U8
+from common.errors import EnvironmentFailed
+from common.evaluation import EpisodeResult, EpisodeTask
+from common.networks import infer
+from common.specs import DataSpec
+from common.traces import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """An episode that has ended, and how to repeat it if it was a clear."""
+
+    result: EpisodeResult
+    trace: Trace | None
+
+
+class EpisodePlayer:
+    """Owns an environment; `begin`, then `advance` until it returns the episode."""
+
+    def __init__(
+        self, env: EnvProtocol, network: nn.Module, spec: DataSpec, *, epsilon: float
+    ) -> None:
+        self._env = env
+        self._network = network
+        self._num_actions = spec.num_actions
+        self._no_action = spec.no_action
+        self._epsilon = epsilon
+        self._task: EpisodeTask | None = None
+        self._rng = np.random.default_rng(0)
+        self._observation: U8 = np.zeros(0, dtype=np.uint8)
+        self._prev_action = self._no_action
+        self._agent_steps = 0
+        self._return = 0.0
+        self._max_x = 0
+
+    def begin(self, task: EpisodeTask) -> None:
+        self._task = task
+        self._rng = np.random.default_rng(task.seed)
+        options = {"stage": task.stage, "noop_frames": task.noop_frames}
+        self._observation, info = self._env.reset(seed=task.seed, options=options)
+        self._prev_action = self._no_action
+        self._agent_steps = 0
+        self._return = 0.0
+        self._max_x = int(info["x_pos"])
+
+    def advance(self, agent_steps: int) -> Played | None:
+        """Play some agent steps; the episode if it ended."""
+        if self._task is None:
+            raise EnvironmentFailed("no episode was begun")
+        for _ in range(agent_steps):
+            action = self._choose()
+            observation, reward, terminated, truncated, info = self._env.step(action)
+            self._observation, self._prev_action = observation, action
+            self._agent_steps += 1
+            self._return += reward
+            self._max_x = max(self._max_x, int(info["x_pos"]))
+            if terminated or truncated:
+                return self._end(self._task, info, truncated=truncated)
+        return None
+
+    def close(self) -> None:
+        self._env.close()
+
+    def _choose(self) -> int:
+        if self._epsilon and self._rng.random() < self._epsilon:
+            return int(self._rng.integers(self._num_actions))
+        greedy, _ = infer(
+            self._network,
+            torch.from_numpy(self._observation).unsqueeze(0),
+            torch.tensor([self._prev_action]),
+        )
+        return int(greedy[0])
+
+    def _end(self, task: EpisodeTask, info: Info, *, truncated: bool) -> Played:
+        cleared = bool(info["flag_get"])
+        result = EpisodeResult(
+            stage=task.stage,
+            episode=task.episode,
+            seed=task.seed,
+            noop_frames=int(info["noop_frames"]),
+            cleared=cleared,
+            truncated=truncated,
+            agent_steps=self._agent_steps,
+            episode_return=round(self._return, 4),
+            max_x=self._max_x,
+            distance=int(info["distance"]),
+            seconds=round(int(info["frames"]) / FRAMES_PER_SECOND, 2),
+        )
+        self._task = None
+        return Played(result=result, trace=self._env.trace() if cleared else None)

@@ -1,0 +1,233 @@
+"""How well does it play? Greedy episodes from random starts: `python launch/evaluate.py RUN`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.table import Table
+
+from common.cli import Program, abandon_stdout, parse_args, refuse
+from common.config import CoreName
+from common.errors import ConfigError, ExitCode, MarioError
+from common.evaluation import EpisodeResult, EvaluationPlan, StageScore, score_all
+from common.game import STAGES
+from common.models import ModelPlace, Which, find_model
+from common.trace_log import Circumstances, TraceLog
+from common.traces import trace_of_fields
+from launch.workers import run_workers, split, with_progress
+
+PROGRAM = Program(
+    name="python launch/evaluate.py",
+    description="""Play a trained network greedily from random starts and count the flags.
+
+The same seed gives the same episodes, whatever the number of processes. Examples:
+  python launch/evaluate.py runs/first
+  python launch/evaluate.py runs/first/checkpoints/00000606208 --episodes 200 --json
+  python launch/evaluate.py runs/first --stages 1-1,1-2 --sticky 0.25 --traces clears.jsonl
+
+Exit codes: 0 played, 2 wrong settings or nothing to play.""",
+)
+DEFAULT_EPSILON = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluateArgs:
+    """What to play, and how."""
+
+    model: str = ""
+    """A checkpoint or the folder of a run, as the first word or as a flag."""
+    stages: str = ""
+    """Stages such as 1-1,1-2, or all; by default the stage that the run trains."""
+    episodes: int = 100
+    """Episodes per stage."""
+    noop_max: int = 30
+    """Most frames without a button at the start of an episode."""
+    sticky: float = 0.0
+    """Probability that an agent step repeats the action before it."""
+    mode: Literal["greedy", "epsilon"] = "greedy"
+    """greedy: always the best action; epsilon: now and then a random one."""
+    epsilon: float = DEFAULT_EPSILON
+    """Probability of a random action with --mode epsilon."""
+    seed: int = 1
+    """Which starts are drawn."""
+    which: Which = "best"
+    """Of a run: its best checkpoint (by evaluation) or its latest."""
+    core: CoreName = "auto"
+    """Emulator core; native and nes_py play the same game."""
+    processes: int = 0
+    """Processes that play at the same time; 0 means one per CPU core."""
+    traces: str = ""
+    """File for the clears, to be checked by launch/verify.py; by default in the run's traces."""
+    json: bool = False
+    """Print one JSON object instead of a table."""
+
+    def __post_init__(self) -> None:
+        if self.processes < 0:
+            raise ConfigError(f"--processes must be at least 0, got {self.processes}")
+
+    def plan(self, place: ModelPlace) -> EvaluationPlan:
+        return EvaluationPlan(
+            stages=parse_stages(self.stages) or (place.settings.env.stage,),
+            episodes=self.episodes,
+            noop_max=self.noop_max,
+            sticky=self.sticky,
+            epsilon=self.epsilon if self.mode == "epsilon" else 0.0,
+            seed=self.seed,
+        )
+
+
+def parse_stages(text: str) -> tuple[str, ...]:
+    """Checked later; a stage that is named twice is played once."""
+    if text.strip() == "all":
+        return STAGES
+    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and not words[0].startswith("-"):
+        words.insert(0, "--model")
+    try:
+        args = parse_args(PROGRAM, words, EvaluateArgs())
+        if not args.model:
+            raise ConfigError("which network? give a checkpoint or a run, for example runs/default")
+        place = find_model(Path(args.model), args.which)
+        report = evaluate(args, place)
+    except MarioError as error:
+        return refuse(PROGRAM, error)
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped; nothing was counted\n")
+        return int(ExitCode.INTERRUPTED)
+    try:
+        show(report, is_json=args.json)
+    except BrokenPipeError:
+        abandon_stdout()
+    return int(ExitCode.DONE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """An evaluation that has ended."""
+
+    place: ModelPlace
+    plan: EvaluationPlan
+    scores: list[StageScore]
+    duration_s: float
+    traces: str
+    """Where the clears are; empty without one."""
+
+    def record(self) -> dict[str, object]:
+        return {
+            "checkpoint": str(self.place.checkpoint),
+            "global_step": self.place.agent_steps,
+            **{key: value for key, value in asdict(self.plan).items() if key != "stages"},
+            "duration_s": round(self.duration_s, 2),
+            "traces": self.traces,
+            "stages": [asdict(score) for score in self.scores],
+        }
+
+
+def evaluate(args: EvaluateArgs, place: ModelPlace) -> Report:
+    """Play everything, with a progress bar where somebody watches."""
+    began_s = time.monotonic()
+    plan = args.plan(place)
+    plays = plan.plays()
+    processes = args.processes or os.cpu_count() or 1
+    jobs = [
+        {
+            "checkpoint": str(place.checkpoint.resolve()),
+            "core": args.core,
+            "sticky": plan.sticky,
+            "epsilon": plan.epsilon,
+            "tasks": [asdict(task) for task in part],  # type: ignore[call-overload] # of split
+        }
+        for part in split(plays, processes)
+    ]
+    answers = run_workers("actor.evaluation_worker", jobs)
+    traces = TraceLog(traces_path(args, place))
+    results = _collect(answers, len(plays), traces, place)
+    traces.close()
+    return Report(
+        place=place,
+        plan=plan,
+        scores=score_all(plan.expand(results)),
+        duration_s=time.monotonic() - began_s,
+        traces=str(traces_path(args, place)) if traces.written else "",
+    )
+
+
+def traces_path(args: EvaluateArgs, place: ModelPlace) -> Path:
+    """Beside the traces of the run, unless another file was named."""
+    if args.traces:
+        return Path(args.traces)
+    root = place.checkpoint.resolve().parent.parent
+    return root / "traces" / f"evaluation-{place.checkpoint.name}.jsonl"
+
+
+def _collect(
+    answers: Iterator[dict[str, object]], total: int, traces: TraceLog, place: ModelPlace
+) -> list[EpisodeResult]:
+    results = []
+    for answer in with_progress(answers, total, "episodes"):
+        result = EpisodeResult(**answer["result"])  # type: ignore[arg-type] # our own worker
+        results.append(result)
+        if answer["trace"] is not None:
+            _keep(answer["trace"], result, traces, place)
+    return results
+
+
+def _keep(fields: object, result: EpisodeResult, traces: TraceLog, place: ModelPlace) -> None:
+    circumstances = Circumstances(
+        peer="evaluate-0",
+        agent_steps=place.agent_steps,
+        weight_version=0,
+        episode_return=result.episode_return,
+    )
+    traces.write(trace_of_fields(fields), circumstances)
+
+
+def show(report: Report, *, is_json: bool) -> None:
+    if is_json:
+        print(json.dumps(report.record(), indent=2))
+        return
+    console = Console()
+    table = Table(box=None)
+    for title in ("stage", "clears", "rate", "95 % interval", "x 10/50/90 %", "return", "seconds"):
+        table.add_column(title, justify="left" if title == "stage" else "right")
+    for score in report.scores:
+        seconds = score.clear_seconds_mean
+        table.add_row(
+            score.stage,
+            f"{score.clears} of {score.episodes}",
+            f"{100 * score.clear_rate:.1f} %",
+            f"{100 * score.clear_rate_low:.1f} - {100 * score.clear_rate_high:.1f} %",
+            f"{score.x_p10:,.0f} / {score.x_p50:,.0f} / {score.x_p90:,.0f}",
+            f"{score.return_mean:.1f}",
+            "-" if seconds is None else f"{seconds:.1f}",
+        )
+    console.print(table)
+    plan = report.plan
+    if plan.is_determined:
+        starts = max(score.distinct_starts for score in report.scores)
+        console.print(f"greedy play from {starts} different starts, each played once per stage")
+    console.print(
+        f"{report.place.checkpoint} at {report.place.agent_steps:,} agent steps, "
+        f"seed {plan.seed}, {report.duration_s:.0f} s",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    if report.traces:
+        console.print(f"clears: {report.traces}", markup=False, highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from actor.env.corridor import CorridorEnv
+from actor.episode_player import EpisodePlayer
+from actor.evaluator import Evaluator, EvaluatorParts, best_merit, due_checkpoint
+from common.evaluation import EvaluationPlan
+from common.heartbeat import HeartbeatWriter, Identity
+from common.ids import Incarnation
+from common.jsonl import read_jsonl
+from common.networks import QuantileNetwork, build_network
+from common.resume import BEST_NAME, read_pointer
+from common.specs import DataSpec
+from common.state_dicts import plain_state_dict
+from common.trace_log import TraceLog
+from tests.checkpoint_factory import damage, write_playable_checkpoint
+
+SPEC = DataSpec(height=16, width=16, stack=4, num_actions=3, n_step=2)
+IDENTITY = Identity(run_id="tiny", role="evaluator", index=0, incarnation=Incarnation(1))
+
+
+@pytest.fixture(scope="module")
+def network() -> QuantileNetwork:
+    return build_network("small", SPEC, 2).eval()
+
+
+def make_evaluator(folder: Path, network: QuantileNetwork) -> Evaluator:
+    (folder / "checkpoints").mkdir(exist_ok=True)
+    return Evaluator(
+        EvaluatorParts(
+            peer="evaluator-0",
+            player=EpisodePlayer(CorridorEnv(), network, SPEC, epsilon=0.0),
+            network=network,
+            plan=EvaluationPlan(stages=("1-1",), episodes=6, noop_max=0),
+            interval_agent_steps=100,
+            checkpoints=folder / "checkpoints",
+            results=folder / "eval.jsonl",
+            traces=TraceLog(folder / "traces.jsonl"),
+            heartbeat=HeartbeatWriter(IDENTITY, folder / "beats.jsonl", 1_000.0),
+        ),
+        sleep=lambda _: None,
+    )
+
+
+def work(evaluator: Evaluator, ticks: int = 20) -> None:
+    for _ in range(ticks):
+        evaluator.tick()
+    evaluator.finish(1.0)
+    evaluator.close()
+
+
+def test_a_checkpoint_is_evaluated_once_and_the_best_is_marked(
+    tmp_path: Path, network: QuantileNetwork
+) -> None:
+    tensors = plain_state_dict(network)
+    write_playable_checkpoint(tmp_path / "checkpoints", 130, tensors, updates=9)
+
+    work(make_evaluator(tmp_path, network))
+
+    (record,) = read_jsonl(tmp_path / "eval.jsonl")
+    assert (record["global_step"], record["weight_version"], record["episodes"]) == (130, 9, 6)
+    assert record["checkpoint"] == read_pointer(tmp_path / "checkpoints", BEST_NAME)
+
+
+def test_a_restarted_evaluator_goes_on_where_it_was(
+    tmp_path: Path, network: QuantileNetwork
+) -> None:
+    tensors = plain_state_dict(network)
+    write_playable_checkpoint(tmp_path / "checkpoints", 130, tensors, updates=9)
+    work(make_evaluator(tmp_path, network))
+
+    again = make_evaluator(tmp_path, network)
+    again.tick()
+    write_playable_checkpoint(tmp_path / "checkpoints", 199, tensors, updates=10)
+    again.tick()
+    write_playable_checkpoint(tmp_path / "checkpoints", 210, tensors, updates=11)
+    work(again)
+
+    steps = [record["global_step"] for record in read_jsonl(tmp_path / "eval.jsonl")]
+    assert steps == [130, 210]
+
+
+def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, network: QuantileNetwork) -> None:
+    tensors = plain_state_dict(network)
+    damage(write_playable_checkpoint(tmp_path / "checkpoints", 130, tensors, updates=9))
+    evaluator = make_evaluator(tmp_path, network)
+
+    evaluator.tick()
+    write_playable_checkpoint(tmp_path / "checkpoints", 240, tensors, updates=9)
+    work(evaluator)
+
+    assert [record["global_step"] for record in read_jsonl(tmp_path / "eval.jsonl")] == [240]
+
+
+@pytest.mark.parametrize(
+    ("newest", "evaluated", "is_due"),
+    [(99, 0, False), (100, 0, True), (199, 130, False), (200, 130, True), (150, 420, True)],
+)
+def test_evaluation_is_due_in_every_other_interval(
+    newest: int, evaluated: int, is_due: bool
+) -> None:
+    path = Path(f"{newest:011}")
+
+    assert due_checkpoint([path], evaluated, 100) == (path if is_due else None)
+
+
+def test_without_a_checkpoint_nothing_is_due() -> None:
+    assert due_checkpoint([], 0, 100) is None
+
+
+def test_the_best_is_by_clear_rate_then_by_distance() -> None:
+    def record(checkpoint: str, clear_rate: float, distance: float) -> dict[str, object]:
+        return {"checkpoint": checkpoint, "clear_rate": clear_rate, "distance_mean": distance}
+
+    records = [record("a", 0.5, 10.0), record("b", 0.5, 30.0), record("c", 0.2, 90.0)]
+
+    assert best_merit([*records, {"checkpoint": "torn"}]) == (0.5, 30.0)
+    assert best_merit([]) is None

@@ -16,6 +16,7 @@ from actor.lane import Lane
 from actor.loop import ActorLoop, ActorParts
 from actor.policy import Policy
 from actor.sink import BlockSink
+from actor.stage_choice import StageChoice
 from actor.weight_feed import WeightFeed
 from common.channels import Network
 from common.config import Settings
@@ -59,16 +60,19 @@ def build(
     ).eval()
     link = open_link(network, endpoints.replay_endpoint, identity, settings.spec, clock=clock)
     subscriber = network.subscriber(endpoints.weights_endpoint)
+    stages = StageChoice(settings.env.stage_names, seed_for(settings.run.seed, "stages", index))
     parts = ActorParts(
         identity=identity,
-        lanes=[_lane(settings, index, lane) for lane in range(settings.actor.envs_per_actor)],
+        lanes=[
+            _lane(settings, index, lane, stages) for lane in range(settings.actor.envs_per_actor)
+        ],
         policy=Policy(net, seed_for(settings.run.seed, "policy", index)),
         sink=BlockSink(link, settings.actor.send_window, clock=clock),
         feed=WeightFeed(subscriber, net, weight_contract(settings)),
         telemetry=telemetry,
         heartbeat=heartbeat,
         epsilon_of=_epsilon_of(settings),
-        stage=settings.env.stage,
+        stages=stages,
         traces=TraceLog(paths.process_traces(identity.peer)),
     )
     log.info(
@@ -78,7 +82,7 @@ def build(
     return ActorLoop(parts)
 
 
-def _lane(settings: Settings, index: int, lane: int) -> Lane:
+def _lane(settings: Settings, index: int, lane: int, stages: StageChoice) -> Lane:
     env_index = index * settings.actor.envs_per_actor + lane
     block_steps, num_envs = settings.actor.block_steps, settings.actor.num_envs
     builder = BlockBuilder(
@@ -88,7 +92,8 @@ def _lane(settings: Settings, index: int, lane: int) -> Lane:
         first_block_steps=max(1, block_steps * (env_index + 1) // num_envs),
     )
     seed = seed_for(settings.run.seed, "environment", env_index)
-    return Lane(build_env(settings, "actor", index), builder, settings.spec, seed)
+    env = build_env(settings, "actor", index)
+    return Lane(env, builder, settings.spec, seed=seed, choose_stage=stages.draw)
 
 
 def build_env(settings: Settings, role: Role, index: int) -> EnvProtocol:

@@ -43,7 +43,7 @@ def build(settings: Settings, network: Network, index: int) -> Evaluator:
             ),
             network=net,
             plan=EvaluationPlan(
-                stages=(settings.env.stage,),
+                stages=settings.env.stage_names,
                 episodes=chosen.eval_episodes,
                 noop_max=chosen.eval_noop_max,
                 seed=settings.run.seed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,10 @@ class EpisodeSummary:
     start_x: int = 0
     final_x: int = 0
     max_x: int = 0
+    stage: str = ""
     distance: float = 0.0
+    ground: int = 0
+    loop_backs: int = 0
     positive_dx_agent_steps: int = 0
     cleared: bool = False
     truncated: bool = False
@@ -34,8 +38,19 @@ class EpisodeSummary:
 class Lane:
     """Owns one environment; `act` plays one agent step and returns the episode if it ended."""
 
-    def __init__(self, env: EnvProtocol, builder: BlockBuilder, spec: DataSpec, seed: int) -> None:
+    def __init__(
+        self,
+        env: EnvProtocol,
+        builder: BlockBuilder,
+        spec: DataSpec,
+        *,
+        seed: int,
+        choose_stage: Callable[[], str],
+    ) -> None:
         self._env = env
+        self._choose_stage = choose_stage
+        self.stage = ""
+        """That is being played."""
         self._builder = builder
         self._no_action = spec.no_action
         self.prev_action = spec.no_action
@@ -71,11 +86,12 @@ class Lane:
         self._env.close()
 
     def _begin(self, seed: int | None) -> U8:
-        observation, info = self._env.reset(seed=seed)
+        self.stage = self._choose_stage()
+        observation, info = self._env.reset(seed=seed, options={"stage": self.stage})
         self._builder.begin_episode(self._env.frame)
         self.prev_action = self._no_action
         x = int(info.get("x_pos", 0))
-        self.summary = EpisodeSummary(start_x=x, final_x=x, max_x=x)
+        self.summary = EpisodeSummary(stage=self.stage, start_x=x, final_x=x, max_x=x)
         return np.asarray(observation)
 
     def _note(self, reward: float, info: Info) -> None:
@@ -86,6 +102,8 @@ class Lane:
         summary.episode_return += reward
         summary.final_x = x
         summary.max_x = max(summary.max_x, x)
+        summary.ground = int(info["distance"])
+        summary.loop_backs = int(info["loop_backs"])
         if abs(dx) <= MAX_DX_PER_AGENT_STEP:
             summary.distance += dx
             summary.positive_dx_agent_steps += dx > 0

@@ -15,6 +15,7 @@ from actor.block_builder import PlayedStep
 from actor.lane import EpisodeSummary, Lane
 from actor.policy import Policy
 from actor.sink import BlockSink
+from actor.stage_choice import StageChoice
 from actor.weight_feed import WeightFeed
 from common.blocks import F32, StepBlock
 from common.channels import Pusher
@@ -42,7 +43,7 @@ class ActorParts:
     telemetry: Pusher
     heartbeat: HeartbeatWriter
     epsilon_of: EpsilonOf
-    stage: str
+    stages: StageChoice
     traces: TraceLog
 
 
@@ -58,7 +59,7 @@ class ActorLoop:
         self._telemetry = parts.telemetry
         self._heartbeat = parts.heartbeat
         self._epsilon_of = parts.epsilon_of
-        self._stage = parts.stage
+        self._stages = parts.stages
         self._traces = parts.traces
         self._first_env = parts.identity.index * len(parts.lanes)
         self._timer = PhaseTimer()
@@ -75,7 +76,7 @@ class ActorLoop:
     def tick(self) -> bool:
         """Play one agent step in every lane, or wait a moment; True when it played."""
         if self._feed.poll():
-            self._set_epsilons()
+            self._follow_weights()
         self._sink.pump()
         self._submit_ready()
         waits_for = self.waits_for()
@@ -108,10 +109,12 @@ class ActorLoop:
         self._traces.close()
         self._heartbeat.close()
 
-    def _set_epsilons(self) -> None:
+    def _follow_weights(self) -> None:
+        """Take over what the learner says besides the tensors."""
         header = self._feed.current
         if header is None:
             return
+        self._stages.set_shares(header.stage_shares)
         for index in range(len(self._lanes)):
             self._epsilons[index] = self._epsilon_of(self._first_env + index, header.agent_steps)
 
@@ -160,7 +163,7 @@ class ActorLoop:
             env_index=self._first_env + lane_index,
             weight_generation=weights.generation if weights else 0,
             weight_version=weights.version if weights else 0,
-            stage=self._stage,
+            stage=self._lanes[lane_index].stage,
         )
 
     def _report(self, lane_index: int, summary: EpisodeSummary) -> None:
@@ -171,7 +174,6 @@ class ActorLoop:
             run_id=self._identity.run_id,
             peer=self._identity.peer,
             env_index=self._first_env + lane_index,
-            stage=self._stage,
             epsilon=float(self._epsilons[lane_index]),
             weight_generation=weights.generation if weights else 0,
             weight_version=weights.version if weights else 0,

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from common.endpoints import check_connect
 from common.errors import ConfigError
-from common.game import ACTION_SETS, STAGES, num_actions_of
+from common.game import ACTION_SETS, STAGES, num_actions_of, parse_stage_weights, parse_stages
 from common.ids import check_run_name
 from common.specs import MAX_N_STEP, MAX_QUANTILES, MAX_STACK, DataSpec
 
@@ -77,6 +77,8 @@ class EnvSettings:
     """mario, or corridor: a tiny game with a known optimum, for tests."""
     stage: str = "1-1"
     """World and level, 1-1 to 8-4."""
+    stages: str = ""
+    """Several stages for one network, such as 1-1,1-2 or all; goes over --stage."""
     core: CoreName = "nes_py"
     """nes_py, the reference; native, the same game many times faster; auto: native where it was
     built, else nes_py; fceumm: another emulator, where stable-retro is installed."""
@@ -107,8 +109,17 @@ class EnvSettings:
     env_prewarm: bool = False
     """Build and close one environment in the launcher's host before the actors start."""
 
+    @property
+    def stage_names(self) -> tuple[str, ...]:
+        """All stages of the run, one or more."""
+        return parse_stages(self.stages) or (self.stage,)
+
     def __post_init__(self) -> None:
         _require(self.stage in STAGES, "stage", "1-1 to 8-4", self.stage)
+        try:
+            parse_stages(self.stages)
+        except ConfigError as error:
+            raise ConfigError(f"--stages: {error}") from error
         cores = get_args(CoreName)
         _require(self.core in cores, "core", f"one of {', '.join(cores)}", self.core)
         names = ", ".join(ACTION_SETS)
@@ -241,6 +252,27 @@ class LearnerSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CurriculumSettings:
+    """How often each of several stages is played."""
+
+    curriculum: Literal["uniform", "progress", "manual"] = "progress"
+    """uniform; progress: more where the agent is learning, less where it has mastered; manual."""
+    stage_floor: float = 0.25
+    """With progress: share of all play that is spread evenly, so that nothing is forgotten."""
+    stage_weights: str = ""
+    """With manual: weights such as 1-1:1,1-2:3; a stage that is not named has 1."""
+    unlock_clear_rate: float = 0.0
+    """Clear rate of the newest stage in training that unlocks the next; 0: all at once."""
+
+    def __post_init__(self) -> None:
+        _require_between(self, 0, 1, "stage_floor", "unlock_clear_rate")
+        try:
+            parse_stage_weights(self.stage_weights)
+        except ConfigError as error:
+            raise ConfigError(f"--stage-weights: {error}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSettings:
     """The greedy episodes that tell how well the agent plays."""
 
@@ -289,6 +321,7 @@ class Settings:
     actor: ActorSettings = field(default_factory=ActorSettings)
     replay: ReplaySettings = field(default_factory=ReplaySettings)
     learner: LearnerSettings = field(default_factory=LearnerSettings)
+    curriculum: CurriculumSettings = field(default_factory=CurriculumSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     endpoints: EndpointSettings = field(default_factory=EndpointSettings)
 

@@ -5,6 +5,7 @@ Pure data and lookups; nothing here needs an emulator.
 
 from __future__ import annotations
 
+import math
 from types import MappingProxyType
 from typing import Final
 
@@ -104,6 +105,34 @@ def parse_stage(stage: str) -> tuple[int, int]:
         raise ConfigError(f"unknown stage {stage!r}; choose one of {STAGES[0]} to {STAGES[-1]}")
     world, _, number = stage.partition("-")
     return int(world), int(number)
+
+
+def parse_stages(text: str) -> tuple[str, ...]:
+    """The stages of `1-1,1-2`, in that order and each once; `all` of them; of nothing, none."""
+    if text.strip() == "all":
+        return STAGES
+    names = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    for name in names:
+        parse_stage(name)
+    return names
+
+
+def parse_stage_weights(text: str) -> dict[str, float]:
+    """The weights of `1-1:1,1-2:3`."""
+    weights = {}
+    for part in (word.strip() for word in text.split(",")):
+        if not part:
+            continue
+        name, _, number = part.partition(":")
+        parse_stage(name.strip())
+        try:
+            weight = float(number)
+        except ValueError:
+            raise ConfigError(f"expected STAGE:WEIGHT, got {part!r}") from None
+        if not 0 <= weight < math.inf:
+            raise ConfigError(f"a weight must be at least 0 and finite, got {part!r}")
+        weights[name.strip()] = weight
+    return weights
 
 
 def construction_deadline_s(num_environments: int) -> float:

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from common.specs import DataSpec
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 MAX_HEADER_BYTES = 64 * 1024
 MAX_ARRAYS = 16
 MAX_FRAME_BYTES = 256 * 1024 * 1024
@@ -271,6 +271,9 @@ class Episode(Message):
     final_x: Annotated[int, Range(-1, 1_000_000)]
     distance: Annotated[float, Range(-1e9, 1e9)]
     """Sum of the changes of x over the episode, in pixels."""
+    ground: Annotated[int, Range(0, 1_000_000)]
+    """Pixels of new ground, through pipes and mazes."""
+    loop_backs: Count
     positive_dx_agent_steps: Count
     cleared: bool
     truncated: bool

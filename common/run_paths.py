@@ -32,6 +32,10 @@ class RunPaths:
         return self.root / "metrics.jsonl"
 
     @property
+    def stages(self) -> Path:
+        return self.root / "stages.jsonl"
+
+    @property
     def heartbeat(self) -> Path:
         return self.root / "heartbeat.jsonl"
 

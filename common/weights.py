@@ -21,7 +21,15 @@ from common.codec import Buffer, unpack_header
 from common.config import Settings
 from common.errors import BadMessage
 from common.field_checks import check_fields
-from common.messages import MAX_HEADER_BYTES, PROTOCOL_VERSION, Count, Range, RunName, Text
+from common.messages import (
+    MAX_HEADER_BYTES,
+    PROTOCOL_VERSION,
+    Count,
+    Range,
+    Record,
+    RunName,
+    Text,
+)
 from common.specs import MAX_QUANTILES, DataSpec
 
 _LENGTH = struct.Struct("<I")
@@ -52,6 +60,8 @@ class WeightHeader:
     """Updates that made these weights."""
     agent_steps: Count
     """Agent steps of the whole run so far, for schedules on the actors."""
+    stage_shares: Record
+    """How often each stage is to be played; they add up to 1."""
     network: Annotated[str, Text(32)]
     num_quantiles: Annotated[int, Range(1, MAX_QUANTILES)]
     spec: DataSpec

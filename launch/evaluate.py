@@ -18,7 +18,7 @@ from common.cli import Program, abandon_stdout, parse_args, refuse
 from common.config import CoreName
 from common.errors import ConfigError, ExitCode, MarioError
 from common.evaluation import EpisodeResult, EvaluationPlan, StageScore, score_all
-from common.game import STAGES
+from common.game import parse_stages
 from common.models import ModelPlace, Which, find_model
 from common.trace_log import Circumstances, TraceLog
 from common.traces import trace_of_fields
@@ -45,7 +45,7 @@ class EvaluateArgs:
     model: str = ""
     """A checkpoint or the folder of a run, as the first word or as a flag."""
     stages: str = ""
-    """Stages such as 1-1,1-2, or all; by default the stage that the run trains."""
+    """Stages such as 1-1,1-2, or all; by default those that the run trains."""
     episodes: int = 100
     """Episodes per stage."""
     noop_max: int = 30
@@ -75,20 +75,13 @@ class EvaluateArgs:
 
     def plan(self, place: ModelPlace) -> EvaluationPlan:
         return EvaluationPlan(
-            stages=parse_stages(self.stages) or (place.settings.env.stage,),
+            stages=parse_stages(self.stages) or place.settings.env.stage_names,
             episodes=self.episodes,
             noop_max=self.noop_max,
             sticky=self.sticky,
             epsilon=self.epsilon if self.mode == "epsilon" else 0.0,
             seed=self.seed,
         )
-
-
-def parse_stages(text: str) -> tuple[str, ...]:
-    """Checked later; a stage that is named twice is played once."""
-    if text.strip() == "all":
-        return STAGES
-    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

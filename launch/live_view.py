@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 PLAIN_INTERVAL_S = 10.0
+SHOWN_STAGES = 6
 MAX_ROWS = 40
 Values = Mapping[str, object]
 
@@ -36,7 +37,7 @@ class Snapshot:
     """Everything that is shown, gathered at one moment."""
 
     run: str
-    stage: str
+    stages: Sequence[str]
     elapsed_s: float
     budget: float | None
     """Used share of the budget, 0 to 1; None without a budget."""
@@ -110,8 +111,15 @@ def plain_line(snapshot: Snapshot) -> str:
 
 def render(snapshot: Snapshot) -> Panel:
     body = Group(_budget_row(snapshot), _figures(snapshot.metrics), _processes(snapshot.processes))
-    title = f"Warp Zone - {snapshot.run} - stage {snapshot.stage}"
+    title = f"Warp Zone - {snapshot.run} - {describe_stages(snapshot.stages)}"
     return Panel(body, title=Text(title), subtitle="Ctrl-C saves and stops")
+
+
+def describe_stages(stages: Sequence[str]) -> str:
+    if len(stages) == 1:
+        return f"stage {stages[0]}"
+    shown = ", ".join(stages[:SHOWN_STAGES])
+    return f"{len(stages)} stages: {shown}{' ...' if len(stages) > SHOWN_STAGES else ''}"
 
 
 def _budget_row(snapshot: Snapshot) -> Table:

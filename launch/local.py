@@ -29,6 +29,7 @@ from common.logs import configure_logging
 from common.resume import ResumePoint
 from common.run_paths import RunPaths
 from common.shared_files import remove_shared, shared_prefix
+from launch.live_view import describe_stages
 from launch.options import PROGRAM, LocalArgs, parse_local
 from launch.resume_choice import changed_settings, choose_resume
 from launch.run_dir import (
@@ -174,7 +175,9 @@ def announce_start(
 
 
 def describe_game(env: EnvSettings) -> str:
-    return f"stage {env.stage}, core {env.core}" if env.game == "mario" else env.game
+    if env.game != "mario":
+        return env.game
+    return f"{describe_stages(env.stage_names)}, core {env.core}"
 
 
 def announce_end(paths: RunPaths, console: Console) -> None:

@@ -63,7 +63,7 @@ class Session:
             metrics = {}
         return Snapshot(
             run=self.settings.run.run,
-            stage=self.settings.env.stage,
+            stages=self.settings.env.stage_names,
             elapsed_s=self.elapsed_s,
             budget=self._budget(metrics.get("global_step")),
             metrics=metrics,
@@ -112,7 +112,7 @@ def run_processes(session: Session) -> ExitCode:
 def prewarm(session: Session) -> None:
     """Build one environment before the actors: files are cached, and faults show at once."""
     env = session.settings.env
-    words = ("--game", env.game, "--stage", env.stage, "--core", env.core)
+    words = ("--game", env.game, "--stage", env.stage_names[0], "--core", env.core)
     try:
         result = subprocess.run(
             [sys.executable, "-m", "actor.env.probe", *words],

@@ -14,6 +14,7 @@ from common.channels import Network
 from common.checkpoint_files import list_numbered, load_checkpoint
 from common.config import Settings
 from common.devices import resolve_device
+from common.game import parse_stage_weights
 from common.handshake import open_link
 from common.heartbeat import HeartbeatWriter, Identity
 from common.ids import new_incarnation
@@ -26,6 +27,7 @@ from common.weights import weight_contract
 from learner.archive import Archive
 from learner.batch_source import BatchSource, SourceOptions
 from learner.checkpoint import remove_leftovers, restore_checkpoint, set_aside_newer
+from learner.curriculum import Curriculum, CurriculumPlan
 from learner.inbox import TelemetryInbox
 from learner.loop import LearnerLoop, LearnerParts, LearnerPlan
 from learner.progress import RunProgress
@@ -49,8 +51,10 @@ def build(
     identity = Identity(
         run_id=settings.run.run, role="learner", index=0, incarnation=new_incarnation()
     )
-    learner = build_learner(settings)
-    progress = _restore(learner, resume, paths) if resume is not None else RunProgress()
+    learner, curriculum = build_learner(settings), Curriculum(_curriculum_plan(settings))
+    progress = RunProgress()
+    if resume is not None:
+        progress = _restore(learner, curriculum, resume, paths)
     if settings.learner.compile:
         learner.compile(_example_batch(settings, learner.device))
     endpoint = settings.endpoints.replay_endpoint
@@ -61,9 +65,11 @@ def build(
         source=BatchSource(link, settings.spec, _source_options(settings, identity), progress),
         publisher=_publisher(settings, network, identity),
         inbox=_inbox(settings, network, progress),
+        curriculum=curriculum,
         archive=_archive(settings, paths, progress.agent_steps),
         heartbeat=HeartbeatWriter(identity, paths.process_heartbeat(identity.peer), interval_s),
         metrics=JsonlWriter(paths.metrics),
+        stages=JsonlWriter(paths.stages) if len(settings.env.stage_names) > 1 else None,
         gpus=GpuWatch(interval_s) if watch_gpus else None,
         progress=progress,
     )
@@ -96,9 +102,23 @@ def build_learner(settings: Settings) -> Learner:
     )
 
 
-def _restore(learner: Learner, checkpoint: Path, paths: RunPaths) -> RunProgress:
+def _curriculum_plan(settings: Settings) -> CurriculumPlan:
+    chosen = settings.curriculum
+    return CurriculumPlan(
+        stages=settings.env.stage_names,
+        mode=chosen.curriculum,
+        floor=chosen.stage_floor,
+        unlock_clear_rate=chosen.unlock_clear_rate,
+        weights=parse_stage_weights(chosen.stage_weights),
+    )
+
+
+def _restore(
+    learner: Learner, curriculum: Curriculum, checkpoint: Path, paths: RunPaths
+) -> RunProgress:
     data = load_checkpoint(checkpoint)
     run = restore_checkpoint(learner, data)
+    curriculum.restore(run.get("curriculum"))
     saved = run.get("progress")
     progress = RunProgress.from_state(saved if isinstance(saved, dict) else {})
     progress.agent_steps = max(progress.agent_steps, data.agent_steps)

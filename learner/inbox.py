@@ -46,18 +46,22 @@ class TelemetryInbox:
         """By peer: when it was heard, and what it said."""
         self.bad = 0
 
-    def pump(self) -> None:
-        """Take what has arrived; never waits."""
+    def pump(self) -> list[Episode]:
+        """Take what has arrived, never waiting; the episodes among it."""
+        episodes: list[Episode] = []
         for _ in range(MAX_MESSAGES_PER_PUMP):
             frames = self._puller.receive(0)
             if frames is None:
-                return
+                break
             try:
-                self._note(decode(frames).message)
+                message = self._note(decode(frames).message)
+                if isinstance(message, Episode):
+                    episodes.append(message)
             except BadMessage as error:
                 self.bad += 1
                 if self._rare.allows(error.reason, self._clock()):
                     log.warning("bad telemetry", extra={"reason": str(error)[:200]})
+        return episodes
 
     def beats_of(self, role: str, max_age_s: float) -> list[dict[str, Scalar]]:
         now = self._clock()
@@ -83,7 +87,7 @@ class TelemetryInbox:
         if self._file is not None:
             self._file.close()
 
-    def _note(self, message: object) -> None:
+    def _note(self, message: object) -> Heartbeat | Episode:
         if not isinstance(message, Heartbeat | Episode):
             raise BadMessage("role", "not telemetry")
         if message.run_id != self._run_id:
@@ -92,6 +96,7 @@ class TelemetryInbox:
             self.note_heartbeat(message.peer, message.record)
         else:
             self._note_episode(message)
+        return message
 
     def note_heartbeat(self, peer: str, record: dict[str, Scalar]) -> None:
         if peer in self.last_beats or len(self.last_beats) < MAX_PEERS:

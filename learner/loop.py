@@ -21,6 +21,7 @@ from common.nvml import GpuWatch, Reading
 from common.phases import PhaseTimer
 from learner.archive import Archive
 from learner.batch_source import BatchSource, ReadyBatch
+from learner.curriculum import Curriculum
 from learner.inbox import TelemetryInbox
 from learner.progress import RunProgress
 from learner.publisher import WeightPublisher
@@ -52,10 +53,13 @@ class LearnerParts:
     source: BatchSource
     publisher: WeightPublisher
     inbox: TelemetryInbox
+    curriculum: Curriculum
     archive: Archive | None
     """None where nothing is to be written: in some tests."""
     heartbeat: HeartbeatWriter
     metrics: JsonlWriter | None
+    stages: JsonlWriter | None
+    """One line per stage and report; None where there is one stage."""
     gpus: GpuWatch | None
     progress: RunProgress
 
@@ -108,7 +112,7 @@ class LearnerLoop:
 
     def tick(self) -> bool:
         """Train on one batch if there is one, then look after everything else that is due."""
-        self._parts.inbox.pump()
+        self._listen()
         self._parts.publisher.pump()
         with self._timer.phase("wait"):
             ready = self._source.next(WAIT_MS)
@@ -121,7 +125,7 @@ class LearnerLoop:
     def finish(self, deadline_s: float) -> None:
         """Save; an unfinished batch is worth less than a clean end."""
         del deadline_s
-        self._parts.inbox.pump()
+        self._listen()
         self._report()
         if not self.save():
             raise MarioError("the last checkpoint could not be written; free some space, resume")
@@ -130,17 +134,27 @@ class LearnerLoop:
         """False when the checkpoint could not be written; the older ones still stand."""
         if self._parts.archive is None:
             return True
-        run = {"progress": self._progress.to_state()}
+        run = {
+            "progress": self._progress.to_state(),
+            "curriculum": self._parts.curriculum.to_state(),
+        }
         saved = self._parts.archive.save(self._learner, self._progress.agent_steps, run)
         return saved is not None
 
     def close(self) -> None:
         for part in (self._source, self._parts.publisher, self._parts.inbox, self._parts.heartbeat):
             part.close()
-        if self._parts.metrics is not None:
-            self._parts.metrics.close()
+        for file in (self._parts.metrics, self._parts.stages):
+            if file is not None:
+                file.close()
         if self._parts.gpus is not None:
             self._parts.gpus.close()
+
+    def _listen(self) -> None:
+        for episode in self._parts.inbox.pump():
+            self._parts.curriculum.note(
+                episode.stage, cleared=episode.cleared, ground_pixels=episode.ground
+            )
 
     def _train(self, ready: ReadyBatch) -> None:
         steps = self._progress.agent_steps
@@ -170,7 +184,10 @@ class LearnerLoop:
     def _publish(self) -> None:
         with self._timer.phase("publish"):
             self._parts.publisher.publish(
-                self._learner.online, self._learner.updates, self._progress.agent_steps
+                self._learner.online,
+                self._learner.updates,
+                self._progress.agent_steps,
+                self._parts.curriculum.shares(),
             )
 
     def _look_after(self) -> None:
@@ -205,6 +222,10 @@ class LearnerLoop:
         self._source.ask_stats()
         if self._parts.metrics is not None:
             self._parts.metrics.write(line)
+        if self._parts.stages is not None:
+            when = {"time": line["time"], "global_step": line["global_step"]}
+            for stage in self._parts.curriculum.lines():
+                self._parts.stages.write({**when, **stage})
 
     def _own_metrics(self) -> dict[str, Scalar]:
         learner, steps = self._learner, self._progress.agent_steps

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from torch import nn
 
 from common.channels import Publisher
@@ -27,12 +29,16 @@ class WeightPublisher:
         self._interval_updates = interval_updates
         self.version = -1
 
-    def publish(self, network: nn.Module, version: int, agent_steps: int) -> None:
+    def publish(
+        self, network: nn.Module, version: int, agent_steps: int, shares: Mapping[str, float]
+    ) -> None:
+        """`shares` say how often each stage is to be played."""
         header = WeightHeader(
             run_id=self._contract.run_id,
             generation=self._generation,
             version=version,
             agent_steps=agent_steps,
+            stage_shares=dict(shares),
             network=self._contract.network,
             num_quantiles=self._contract.num_quantiles,
             spec=self._contract.spec,

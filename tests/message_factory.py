@@ -112,6 +112,8 @@ def _example_messages() -> tuple[Message, ...]:
             max_x=3_161,
             final_x=3_161,
             distance=3_121.0,
+            ground=3_121,
+            loop_backs=0,
             positive_dx_agent_steps=300,
             cleared=True,
             truncated=False,
@@ -181,7 +183,14 @@ def example_frames(tag: str) -> list[Buffer]:
 def example_weight_header(**changes: int) -> WeightHeader:
     numbers = {"generation": INCARNATION, "version": 1_200, "agent_steps": 6_000, **changes}
     return WeightHeader(
-        run_id="golden-run", network="small", num_quantiles=32, spec=SPEC, **numbers
+        run_id="golden-run",
+        stage_shares={"1-1": 0.25, "1-2": 0.75},
+        network="small",
+        num_quantiles=32,
+        spec=SPEC,
+        generation=numbers["generation"],
+        version=numbers["version"],
+        agent_steps=numbers["agent_steps"],
     )
 
 

@@ -69,6 +69,7 @@ def weight_frame(settings: Settings, agent_steps: int, version: int) -> bytes:
         generation=3,
         version=version,
         agent_steps=agent_steps,
+        stage_shares={},
         network=settings.learner.network,
         num_quantiles=quantiles,
         spec=settings.spec,

@@ -35,7 +35,9 @@ def played(action: int) -> PlayedStep:
 
 
 def corridor_lane(env: EnvProtocol | None = None) -> Lane:
-    return Lane(env or CorridorEnv(), BlockBuilder(SPEC, 4, 0.9), SPEC, seed=1)
+    return Lane(
+        env or CorridorEnv(), BlockBuilder(SPEC, 4, 0.9), SPEC, seed=1, choose_stage=lambda: "1-1"
+    )
 
 
 def test_reward_and_flag_are_what_the_game_answered() -> None:
@@ -139,7 +141,12 @@ class TeleportEnv:
 
     def step(self, action: int) -> tuple[U8, float, bool, bool, Info]:
         del action
-        info: Info = {"x_pos": self.xs.pop(0), "flag_get": False}
+        info: Info = {
+            "x_pos": self.xs.pop(0),
+            "flag_get": False,
+            "distance": 7,
+            "loop_backs": 1,
+        }
         return self._observation(), 0.5, False, False, info
 
     def trace(self) -> None:

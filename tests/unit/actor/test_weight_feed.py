@@ -18,6 +18,7 @@ HEADER = WeightHeader(
     generation=10,
     version=100,
     agent_steps=1000,
+    stage_shares={},
     network="small",
     num_quantiles=4,
     spec=SPEC,

@@ -126,7 +126,7 @@ def test_deep_nesting_where_a_version_belongs_is_refused(depth: int) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"v": 2}, "protocol"),
+        ({"v": 1}, "protocol"),
         ({"v": 0}, "protocol"),
         ({"v": 2**64 - 1}, "protocol"),
         ({"v": True}, "header_fields"),
@@ -152,7 +152,7 @@ def test_wrong_header_entries_are_refused(changes: dict[str, object], reason: st
 
 
 def test_another_protocol_version_names_both_sides() -> None:
-    with pytest.raises(BadMessage, match="version 1, the peer 99"):
+    with pytest.raises(BadMessage, match="version 2, the peer 99"):
         decode([header(v=99)])
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from common.config import (
     ActorSettings,
+    CurriculumSettings,
     EndpointSettings,
     EnvSettings,
     EvaluationSettings,
@@ -32,6 +33,7 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
     },
     EnvSettings: {
         "stage": ["", "0-1", "9-1", "1-5", "1-1 ", "random"],
+        "stages": ["1-1,9-9", "everything"],
         "core": ["", "nes-py", "NATIVE"],
         "actions": ["", "all", "SIMPLE"],
         "frame_skip": [0, -4],
@@ -54,6 +56,11 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
         "epsilon_anneal_agent_steps": [0, -1],
         "epsilon_warmup_agent_steps": [0, -1],
         "min_actors": [-1, 0, 9],
+    },
+    CurriculumSettings: {
+        "stage_floor": [-0.1, 1.1, NAN],
+        "stage_weights": ["1-1", "1-1:x", "9-9:1", "1-1:-1", "1-1:nan"],
+        "unlock_clear_rate": [-0.1, 1.1],
     },
     EvaluationSettings: {
         "evaluators": [-1, 2],

@@ -148,7 +148,7 @@ def test_a_wrong_hash_is_refused(digest: object) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"protocol": 2}, "protocol"),
+        ({"protocol": 1}, "protocol"),
         ({"run_id": "../x"}, "field_text"),
         ({"version": -1}, "field_range"),
         ({"version": True}, "field_type"),

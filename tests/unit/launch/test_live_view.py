@@ -26,7 +26,7 @@ def snapshot(elapsed_s: float = 65.0, budget: float | None = 0.5) -> Snapshot:
     ]
     return Snapshot(
         run="first",
-        stage="1-1",
+        stages=("1-1",),
         elapsed_s=elapsed_s,
         budget=budget,
         metrics=METRICS,
@@ -68,7 +68,7 @@ def test_the_live_view_shows_figures_and_every_process() -> None:
 
 
 def test_a_new_run_without_figures_can_be_shown() -> None:
-    empty = Snapshot(run="r", stage="1-1", elapsed_s=0.0, budget=None, metrics={}, processes=[])
+    empty = Snapshot(run="r", stages=("1-1",), elapsed_s=0.0, budget=None, metrics={}, processes=[])
 
     assert "steps=-" in plain_line(empty)
 

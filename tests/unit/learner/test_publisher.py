@@ -16,7 +16,7 @@ def test_what_is_published_is_the_network_with_its_origin() -> None:
         lines.publisher("weights"), CONTRACT, generation=5, interval_updates=100
     )
 
-    publisher.publish(network, version=7, agent_steps=99)
+    publisher.publish(network, version=7, agent_steps=99, shares={"1-1": 0.25, "1-2": 0.75})
 
     frame = lines.subscriber("weights").newest(0)
     assert frame is not None
@@ -24,6 +24,7 @@ def test_what_is_published_is_the_network_with_its_origin() -> None:
     header, tensors = decode_weights(frame, expected)
     assert (header.run_id, header.generation) == ("mine", 5)
     assert (header.version, header.agent_steps) == (7, 99)
+    assert header.stage_shares == {"1-1": 0.25, "1-2": 0.75}
     assert all(torch.equal(tensors[n], t) for n, t in network.state_dict().items())
 
 
@@ -32,7 +33,7 @@ def test_a_version_is_due_after_the_interval() -> None:
         MemoryNetwork().publisher("weights"), CONTRACT, generation=5, interval_updates=10
     )
     before_any = publisher.is_due(20)
-    publisher.publish(tiny_learner().online, version=20, agent_steps=0)
+    publisher.publish(tiny_learner().online, version=20, agent_steps=0, shares={})
 
     assert before_any
     assert not publisher.is_due(29)

@@ -28,6 +28,8 @@ Examples:
 """,
 )
 FINISH_DEADLINE_S = 1.5
+ACTOR_NICENESS = 5
+"""Where cores are few all wait for the learner; an actor that plays ahead would only delay it."""
 EVALUATOR_NICENESS = 10
 """An evaluator takes what training leaves: its result may come later, not at others' cost."""
 
@@ -67,6 +69,7 @@ def _plan(args: ActorArgs) -> Work:
         # Here, because `--help` should not wait for torch.
         from actor.assembly import build  # noqa: PLC0415
 
+        os.nice(ACTOR_NICENESS)
         return build(args.settings, network, args.index)
 
     def build_evaluator(network: Network) -> Component:

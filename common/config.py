@@ -230,7 +230,7 @@ class LearnerSettings:
     batch_transport: Literal["auto", "shared", "wire"] = "auto"
     """auto: shared memory when the replay server is reached over ipc, otherwise the wire."""
     mixed_precision: Literal["off", "bfloat16", "float16"] = "off"
-    """Half-precision layers while training; on CUDA only."""
+    """Half-precision layers while training, on CUDA; bfloat16 also on CPUs that multiply it."""
     compile: bool = False
     """Compile the network with torch.compile; falls back with a warning."""
     learner_threads: int = 0

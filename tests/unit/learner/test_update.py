@@ -9,7 +9,7 @@ import torch
 
 from common.errors import ConfigError
 from common.state_dicts import plain_state_dict
-from learner.update import Learner, UpdateSettings
+from learner.update import Learner, UpdateSettings, has_fast_bfloat16
 from tests.learner_factory import random_batch, tiny_learner
 
 INFINITY = float("inf")
@@ -186,14 +186,39 @@ def test_compiled_learner_follows_the_plain_one() -> None:
     )
 
 
-def test_mixed_precision_without_cuda_is_ignored_with_a_warning(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_half_precision_on_a_cpu_that_is_not_made_for_it_is_ignored_with_a_warning(
+    precision: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("learner.update.has_fast_bfloat16", lambda: False)
     with caplog.at_level(logging.WARNING):
-        learner = tiny_learner(UpdateSettings(mixed_precision="float16"))
+        learner = tiny_learner(UpdateSettings(mixed_precision=precision))
 
     assert learner.autocast_dtype is None
-    assert "mixed precision needs CUDA" in caplog.text
+    assert "no fast half precision" in caplog.text
+
+
+def test_bfloat16_on_a_cpu_learns_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("learner.update.has_fast_bfloat16", lambda: True)
+    half = tiny_learner(UpdateSettings(mixed_precision="bfloat16"))
+    full = tiny_learner()
+
+    losses = [
+        [learner.update(random_batch(seed=seed)).loss for seed in range(10)]
+        for learner in (half, full)
+    ]
+
+    assert half.autocast_dtype is torch.bfloat16
+    assert losses[0] == pytest.approx(losses[1], rel=0.05)
+    assert losses[0] != losses[1]
+    # What is kept stays in full precision.
+    assert {tensor.dtype for tensor in half.online.parameters()} == {torch.float32}
+
+
+def test_a_torch_that_does_not_tell_has_no_fast_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+
+    assert not has_fast_bfloat16()
 
 
 def test_loss_scale_of_half_precision_does_not_change_the_update() -> None:

@@ -15,6 +15,7 @@ from actor.env.corridor import OPTIMAL_RETURN
 from common.checkpoint_files import list_numbered, load_checkpoint, verify_checkpoint
 from common.jsonl import last_record, read_jsonl
 from common.metrics import METRIC_NAMES
+from common.resume import BEST_NAME, read_pointer
 from tests.processes import end, processes_mentioning, run, start, wait_until, write_corridor
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -49,6 +50,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
         str(folder),
         "--run",
         "corridor",
+        *("--evaluators", "1", "--eval-interval-agent-steps", "2000", "--eval-episodes", "5"),
     )
     try:
         wait_until(lambda: _metric(root, "global_step") > 1_000, 60, "a thousand agent steps")
@@ -59,6 +61,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
             LEARNING_DEADLINE_S,
             "the optimum of the corridor",
         )
+        wait_until(lambda: _newest_clear_rate(root) == 1.0, 60, "a perfect evaluation")
         pressed = time.monotonic()
         launcher.send_signal(signal.SIGINT)
         output, _ = launcher.communicate(timeout=60)
@@ -73,6 +76,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
 def _metric(root: Path, name: str) -> float:
     value = (last_record(root / "metrics.jsonl") or {}).get(name)
     return float(value) if isinstance(value, int | float) else float("-inf")
+
+
+def _newest_clear_rate(root: Path) -> object:
+    return (last_record(root / "eval.jsonl") or {}).get("clear_rate")
 
 
 def _actor_pid(root: Path) -> int:
@@ -154,7 +161,20 @@ def test_heartbeats_of_all_processes_reach_the_run_file(finished: Finished) -> N
         (line["role"], line["index"]) for line in read_jsonl(finished.root / "heartbeat.jsonl")
     }
 
-    assert speakers == {("actor", 0), ("actor", 1), ("learner", 0), ("replay_server", 0)}
+    actors = {("actor", 0), ("actor", 1), ("evaluator", 0)}
+    assert speakers == {*actors, ("learner", 0), ("replay_server", 0)}
+
+
+def test_the_evaluated_optimum_is_the_best_checkpoint(finished: Finished) -> None:
+    lines = list(read_jsonl(finished.root / "eval.jsonl"))
+    best = read_pointer(finished.root / "checkpoints", BEST_NAME)
+
+    steps = [line["global_step"] for line in lines]
+    assert len(set(steps)) == len(steps)
+    rates = {line["checkpoint"]: line["clear_rate"] for line in lines}
+    assert best is not None
+    assert rates[best] == 1.0
+    verify_checkpoint(finished.root / "checkpoints" / best)
 
 
 def test_neither_side_runs_ahead_of_the_balance(finished: Finished) -> None:

@@ -12,14 +12,17 @@ from actor.env.construction import ConstructionPlan, Recipe, build_serially
 from actor.env.core_choice import settle_core
 from actor.env.host_lock import default_lock_path
 from actor.env.interface import EnvProtocol
+from actor.frontier import Frontier
 from actor.lane import Lane
 from actor.loop import ActorLoop, ActorParts
 from actor.policy import Policy
 from actor.sink import BlockSink
 from actor.stage_choice import StageChoice
+from actor.starts import Starts
 from actor.weight_feed import WeightFeed
 from common.channels import Network
 from common.config import Settings
+from common.errors import ConfigError
 from common.exploration import ExplorationSettings, epsilon_at
 from common.game import construction_deadline_s
 from common.handshake import open_link
@@ -60,11 +63,11 @@ def build(
     ).eval()
     link = open_link(network, endpoints.replay_endpoint, identity, settings.spec, clock=clock)
     subscriber = network.subscriber(endpoints.weights_endpoint)
-    stages = StageChoice(settings.env.stage_names, seed_for(settings.run.seed, "stages", index))
+    starts = _starts(settings, index)
     parts = ActorParts(
         identity=identity,
         lanes=[
-            _lane(settings, index, lane, stages) for lane in range(settings.actor.envs_per_actor)
+            _lane(settings, index, lane, starts) for lane in range(settings.actor.envs_per_actor)
         ],
         policy=Policy(net, seed_for(settings.run.seed, "policy", index)),
         sink=BlockSink(link, settings.actor.send_window, clock=clock),
@@ -72,7 +75,7 @@ def build(
         telemetry=telemetry,
         heartbeat=heartbeat,
         epsilon_of=_epsilon_of(settings),
-        stages=stages,
+        starts=starts,
         traces=TraceLog(paths.process_traces(identity.peer)),
     )
     log.info(
@@ -82,7 +85,7 @@ def build(
     return ActorLoop(parts)
 
 
-def _lane(settings: Settings, index: int, lane: int, stages: StageChoice) -> Lane:
+def _lane(settings: Settings, index: int, lane: int, starts: Starts) -> Lane:
     env_index = index * settings.actor.envs_per_actor + lane
     block_steps, num_envs = settings.actor.block_steps, settings.actor.num_envs
     builder = BlockBuilder(
@@ -93,7 +96,18 @@ def _lane(settings: Settings, index: int, lane: int, stages: StageChoice) -> Lan
     )
     seed = seed_for(settings.run.seed, "environment", env_index)
     env = build_env(settings, "actor", index)
-    return Lane(env, builder, settings.spec, seed=seed, choose_stage=stages.draw)
+    return Lane(env, builder, settings.spec, seed=seed, starts=starts)
+
+
+def _starts(settings: Settings, index: int) -> Starts:
+    share, seed = settings.actor.frontier_share, settings.run.seed
+    if share > 0 and settings.env.core != "native":
+        raise ConfigError(
+            f"--frontier-share needs snapshots, which only --core native has; got {share} "
+            f"with the core {settings.env.core}"
+        )
+    stages = StageChoice(settings.env.stage_names, seed_for(seed, "stages", index))
+    return Starts(stages, Frontier(share, seed_for(seed, "frontier", index)))
 
 
 def build_env(settings: Settings, role: Role, index: int) -> EnvProtocol:

@@ -66,6 +66,12 @@ class BlockBuilder:
         self._episode_first = self._newest_frame
         self._prev_action = self._spec.no_action
 
+    def begin_within_episode(self, frames: U8, prev_action: int) -> None:
+        """Go on from a moment at which these frames were seen, oldest first [stack, H, W]."""
+        self.begin_episode(frames[0])
+        self._frames.extend(frames[1:])
+        self._prev_action = prev_action
+
     def add_step(self, step: PlayedStep, next_frame: U8) -> None:
         """Record a step and the frame that it led to, also when that ends the episode."""
         self._pending.append(

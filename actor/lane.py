@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from actor.block_builder import BlockBuilder, PlayedStep
+from actor.env.episode import RestorableEnv
 from actor.env.interface import EnvProtocol, Info
+from actor.frontier import Moment
+from actor.starts import Place, Starts
 from common.blocks import FLAG_TERMINATED, FLAG_TRUNCATED, U8, StepBlock
 from common.specs import DataSpec
 from common.traces import Trace
@@ -27,6 +29,7 @@ class EpisodeSummary:
     final_x: int = 0
     max_x: int = 0
     stage: str = ""
+    from_start: bool = True
     distance: float = 0.0
     ground: int = 0
     loop_backs: int = 0
@@ -45,10 +48,12 @@ class Lane:
         spec: DataSpec,
         *,
         seed: int,
-        choose_stage: Callable[[], str],
+        starts: Starts,
     ) -> None:
         self._env = env
-        self._choose_stage = choose_stage
+        self._restorable = env if isinstance(env, RestorableEnv) else None
+        self._starts = starts
+        self._place = Place(spec.no_action)
         self.stage = ""
         """That is being played."""
         self._builder = builder
@@ -68,6 +73,7 @@ class Lane:
         self._note(reward, info)
         self.observation, self.prev_action = observation, step.action
         if step.flag == 0:
+            self._keep_moment()
             return None
         finished = self.summary
         finished.truncated = truncated
@@ -86,13 +92,32 @@ class Lane:
         self._env.close()
 
     def _begin(self, seed: int | None) -> U8:
-        self.stage = self._choose_stage()
-        observation, info = self._env.reset(seed=seed, options={"stage": self.stage})
-        self._builder.begin_episode(self._env.frame)
-        self.prev_action = self._no_action
+        start = self._starts.draw()
+        self.stage = start.stage
+        if start.moment is not None and self._restorable is not None:
+            observation, info = self._begin_at(start.moment, self._restorable)
+        else:
+            observation, info = self._env.reset(seed=seed, options={"stage": self.stage})
+            self._builder.begin_episode(self._env.frame)
+            self.prev_action = self._no_action
         x = int(info.get("x_pos", 0))
-        self.summary = EpisodeSummary(stage=self.stage, start_x=x, final_x=x, max_x=x)
+        self.summary = EpisodeSummary(
+            stage=self.stage, from_start=start.moment is None, start_x=x, final_x=x, max_x=x
+        )
+        self._place = Place(self.prev_action)
         return np.asarray(observation)
+
+    def _begin_at(self, moment: Moment, env: RestorableEnv) -> tuple[U8, Info]:
+        info = env.restore(moment.snapshot)
+        observation = moment.snapshot.observation
+        self._builder.begin_within_episode(observation, moment.prev_action)
+        self.prev_action = moment.prev_action
+        return observation, info
+
+    def _keep_moment(self) -> None:
+        if self._restorable is not None:
+            self._place.prev_action = self.prev_action
+            self._starts.note(self._restorable, self.stage, self.summary.ground, self._place)
 
     def _note(self, reward: float, info: Info) -> None:
         summary = self.summary

@@ -15,7 +15,7 @@ from actor.block_builder import PlayedStep
 from actor.lane import EpisodeSummary, Lane
 from actor.policy import Policy
 from actor.sink import BlockSink
-from actor.stage_choice import StageChoice
+from actor.starts import Starts
 from actor.weight_feed import WeightFeed
 from common.blocks import F32, StepBlock
 from common.channels import Pusher
@@ -43,7 +43,7 @@ class ActorParts:
     telemetry: Pusher
     heartbeat: HeartbeatWriter
     epsilon_of: EpsilonOf
-    stages: StageChoice
+    starts: Starts
     traces: TraceLog
 
 
@@ -59,7 +59,7 @@ class ActorLoop:
         self._telemetry = parts.telemetry
         self._heartbeat = parts.heartbeat
         self._epsilon_of = parts.epsilon_of
-        self._stages = parts.stages
+        self._starts = parts.starts
         self._traces = parts.traces
         self._first_env = parts.identity.index * len(parts.lanes)
         self._timer = PhaseTimer()
@@ -114,7 +114,7 @@ class ActorLoop:
         header = self._feed.current
         if header is None:
             return
-        self._stages.set_shares(header.stage_shares)
+        self._starts.set_shares(header.stage_shares)
         for index in range(len(self._lanes)):
             self._epsilons[index] = self._epsilon_of(self._first_env + index, header.agent_steps)
 

@@ -149,6 +149,8 @@ class ActorSettings:
     """The epsilon ladder falls from 1 to 0.1 of itself over this many agent steps."""
     epsilon_warmup_agent_steps: int = 20_000
     """Until here no epsilon is below 1 - steps / this number."""
+    frontier_share: float = 0.0
+    """Share of training episodes that begin at moments of earlier ones, where few have been."""
     min_actors: int = 1
     """The run ends when fewer actors than this can be kept alive."""
 
@@ -159,6 +161,7 @@ class ActorSettings:
         _require_between(self, 1, 64, "send_window")
         _require_positive(self, "epsilon_anneal_agent_steps", "epsilon_warmup_agent_steps")
         _require_between(self, 1, self.actors, "min_actors")
+        _require_between(self, 0, 0.95, "frontier_share")
 
     @property
     def num_envs(self) -> int:

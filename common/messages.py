@@ -265,6 +265,8 @@ class Episode(Message):
     peer: PeerId
     env_index: Annotated[int, Range(0, 1_000_000)]
     stage: Annotated[str, Text(16)]
+    from_start: bool
+    """False for one that began at a moment of an earlier episode."""
     agent_steps: Count
     episode_return: Annotated[float, Range(-1e6, 1e6)]
     max_x: Annotated[int, Range(-1, 1_000_000)]

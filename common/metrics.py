@@ -38,6 +38,12 @@ METRICS: tuple[Metric, ...] = (
     Metric("weight_version", "updates", "gauge", "version that was broadcast last"),
     Metric("weight_lag_updates", "updates", "gauge", "updates that the actors' weights are behind"),
     Metric("episodes_total", "episodes", "counter", "finished training episodes of the run"),
+    Metric(
+        "frontier_episodes_total",
+        "episodes",
+        "counter",
+        "episodes that began on the frontier; no other figure counts them",
+    ),
     Metric("clears_total", "episodes", "counter", "training episodes that reached the flag"),
     Metric("avg_return", "reward", "mean", "mean return of the last 100 episodes"),
     Metric("recent_return_p50", "reward", "mean", "median return of the last 100 episodes"),

@@ -83,7 +83,7 @@ def _actor(core: str, envs: int) -> Any:
         telemetry=SimpleNamespace(send=lambda _frames: True),
         heartbeat=SimpleNamespace(due=lambda: False),
         epsilon_of=lambda _env, _agent_steps: EPSILON,
-        stages=SimpleNamespace(),
+        starts=SimpleNamespace(),
         traces=SimpleNamespace(write=lambda _trace, _circumstances: None),
     )
     return loop.ActorLoop(parts)
@@ -94,6 +94,8 @@ def _lane(core: str, spec: DataSpec, index: int) -> Any:
     builder = import_module("actor.block_builder").BlockBuilder(
         spec, BLOCK_STEPS, GAMMA, first_block_steps=(index + 1) * BLOCK_STEPS // 16 or 1
     )
-    return import_module("actor.lane").Lane(
-        env, builder, spec, seed=index, choose_stage=lambda: "1-1"
+    # Always the true start of the one stage.
+    starts = SimpleNamespace(
+        draw=lambda: SimpleNamespace(stage="1-1", moment=None), note=lambda *_: None
     )
+    return import_module("actor.lane").Lane(env, builder, spec, seed=index, starts=starts)

@@ -76,6 +76,7 @@ class TelemetryInbox:
         interval, self._interval = self._interval, []
         return {
             "episodes_total": self._progress.episodes,
+            "frontier_episodes_total": self._progress.frontier_episodes,
             "clears_total": self._progress.clears,
             "env_max_x_pos": self._progress.best_x,
             **_recent_metrics(self._recent),
@@ -105,6 +106,10 @@ class TelemetryInbox:
             self._file.write(record)
 
     def _note_episode(self, episode: Episode) -> None:
+        if not episode.from_start:
+            # Half a stage says nothing about how well a whole one is played.
+            self._progress.frontier_episodes += 1
+            return
         self._progress.episodes += 1
         self._progress.clears += episode.cleared
         self._progress.best_x = max(self._progress.best_x, episode.max_x)

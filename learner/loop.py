@@ -152,6 +152,8 @@ class LearnerLoop:
 
     def _listen(self) -> None:
         for episode in self._parts.inbox.pump():
+            if not episode.from_start:
+                continue
             self._parts.curriculum.note(
                 episode.stage, cleared=episode.cleared, ground_pixels=episode.ground
             )

@@ -16,6 +16,7 @@ class RunProgress:
     inserted_total: int = 0
     """The server's own count when we last heard of it."""
     episodes: int = 0
+    frontier_episodes: int = 0
     clears: int = 0
     best_x: int = 0
     requests: int = 0

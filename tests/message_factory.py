@@ -107,6 +107,7 @@ def _example_messages() -> tuple[Message, ...]:
             peer="actor-3",
             env_index=3,
             stage="1-1",
+            from_start=True,
             agent_steps=321,
             episode_return=57.25,
             max_x=3_161,

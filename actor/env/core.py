@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,3 +59,12 @@ class EmulatorCore(Protocol):
     def close(self) -> None:
         """Free the emulator; a second call does nothing."""
         ...
+
+
+@runtime_checkable
+class PortableCore(Protocol):
+    """A core whose whole state can be taken out and put back, at any time, again and again."""
+
+    def snapshot(self) -> bytes: ...
+
+    def restore(self, state: bytes) -> None: ...

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
+from actor.env.interface import Info
 from actor.env.new_ground import NewGround
 from actor.env.ram import Ram
+from actor.env.stage_game import GameSnapshot
 from common.config import EnvSettings
 from common.traces import Trace, ram_checksum
 
 FRAMES_PER_SECOND: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EnvSnapshot:
+    """A moment of an episode from which it can be played on: console, trackers, frames seen."""
+
+    game: GameSnapshot
+    episode: EpisodeState
+    observation: NDArray[np.uint8]
+
+
+@runtime_checkable
+class RestorableEnv(Protocol):
+    """An environment that can go back to a moment of an episode."""
+
+    def snapshot(self) -> EnvSnapshot: ...
+
+    def restore(self, moment: EnvSnapshot) -> Info: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,6 +49,9 @@ class EpisodeState:
     """When there was new ground for the last time."""
     actions: list[int] = field(default_factory=list)
     """As they were played, after sticking."""
+
+    def copy(self) -> EpisodeState:
+        return replace(self, ground=self.ground.copy(), actions=list(self.actions))
 
     def note(self, action: int, frames: int, ram: Ram) -> None:
         self.actions.append(action)

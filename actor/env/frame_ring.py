@@ -36,6 +36,11 @@ class FrameRing:
         self._frames[: self._stack] = first
         self._newest = self._stack - 1
 
+    def begin_with(self, observation: NDArray[np.uint8]) -> None:
+        """Begin in the middle of an episode, with the frames that were seen there."""
+        self._frames[: self._stack] = observation
+        self._newest = self._stack - 1
+
     def observation(self) -> NDArray[np.uint8]:
         return self._frames[self._newest + 1 - self._stack : self._newest + 1].copy()
 

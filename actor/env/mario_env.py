@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from actor.env.actions import action_bytes, action_labels
 from actor.env.core_choice import make_core, settle_core
-from actor.env.episode import EpisodeState
+from actor.env.episode import EnvSnapshot, EpisodeState
 from actor.env.frame_ring import FrameRing
 from actor.env.interface import Info
 from actor.env.new_ground import NewGround
-from actor.env.stage_game import PlayResult, StageGame
+from actor.env.stage_game import PlayResult, StageGame, read_info
 from common.config import CoreName, EnvSettings
 from common.errors import ConfigError, EnvironmentFailed
 from common.traces import Trace
@@ -159,6 +159,25 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         info = self._complete(played.info, episode, raw_reward=played.raw_reward)
         reward = self._training_reward(played)
         return self._ring.observation(), reward, is_terminated, is_truncated, info
+
+    def snapshot(self) -> EnvSnapshot:
+        """The running episode as it is now; only the native core can."""
+        if not self._is_playing or self._episode is None:
+            raise EnvironmentFailed("no episode is running that could be kept")
+        return EnvSnapshot(
+            game=self._game.snapshot(),
+            episode=self._episode.copy(),
+            observation=self._ring.observation(),
+        )
+
+    def restore(self, moment: EnvSnapshot) -> Info:
+        """Go on from a snapshot of any environment with the same settings, as often as wanted."""
+        self._require_open()
+        self._game.restore(moment.game)
+        self._episode = moment.episode.copy()
+        self._ring.begin_with(moment.observation)
+        self._is_playing = True
+        return self._complete(read_info(self._core.ram), self._episode, raw_reward=0.0)
 
     def trace(self) -> Trace:
         """How to repeat the episode up to its newest agent step."""

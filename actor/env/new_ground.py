@@ -6,6 +6,7 @@ the farthest point so far counts, so a maze that sends Mario back pays nothing t
 
 from __future__ import annotations
 
+import copy
 from typing import Final
 
 from actor.env import ram as memory
@@ -28,6 +29,11 @@ class NewGround:
         self._area: AreaKey = memory.area_key(ram)
         self._x = memory.x_position(ram)
         self._farthest = {self._area: self._x}
+
+    def copy(self) -> NewGround:
+        twin = copy.copy(self)
+        twin._farthest = dict(self._farthest)
+        return twin
 
     def note(self, ram: Ram) -> bool:
         """Whether there was anything new: ground, or an area not seen in this episode."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from actor.env import ram as memory
-from actor.env.core import EmulatorCore
+from actor.env.core import EmulatorCore, PortableCore
 from actor.env.interface import Info
 from actor.env.ram import Ram
 from actor.env.reward import Progress, frame_reward
@@ -77,6 +77,15 @@ def bounded(loop: str, limit: int, ram: Ram) -> Iterator[None]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class GameSnapshot:
+    """A moment of a stage, with what the reward of the next frame is measured against."""
+
+    stage: str
+    console: bytes
+    progress: Progress
+
+
 class StageGame:
     """Plays one stage on a core that it does not own; `reset` returns to its first frame."""
 
@@ -104,6 +113,19 @@ class StageGame:
         self._core.load_state()
         self._progress = Progress.of(self._ram)
         return read_info(self._ram)
+
+    def snapshot(self) -> GameSnapshot:
+        if not isinstance(self._core, PortableCore):
+            raise EnvironmentFailed("this core has no snapshots; use --core native")
+        return GameSnapshot(self._stage, self._core.snapshot(), self._progress)
+
+    def restore(self, moment: GameSnapshot) -> None:
+        if not isinstance(self._core, PortableCore):
+            raise EnvironmentFailed("this core has no snapshots; use --core native")
+        if moment.stage != self._stage:
+            self.select(moment.stage)
+        self._core.restore(moment.console)
+        self._progress = moment.progress
 
     def play(self, buttons: int, frames: int) -> PlayResult:
         """Hold the buttons for some frames, or until the stage ends."""

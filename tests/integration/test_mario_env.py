@@ -17,7 +17,6 @@ from gymnasium.utils.env_checker import check_env
 import actor.env
 from actor.env.mario_env import MarioEnv
 from actor.env.native_core import NativeCore
-from actor.env.repetition import repeat
 from actor.env.stage_game import StageGame
 from common.errors import ConfigError, EnvironmentFailed
 from common.game import STAGES, parse_stage
@@ -227,72 +226,6 @@ def test_the_time_limit_truncates() -> None:
 
     assert ends == [(False, False), (False, False), (False, True)]
     env.close()
-
-
-def test_standing_still_is_cut_and_walking_is_not() -> None:
-    env = MarioEnv(core="native", stagnation_seconds=0.5)
-    env.reset(seed=1)
-    walking = [env.step(_RIGHT)[3] for _ in range(12)]
-
-    standing: list[bool] = []
-    while not any(standing):
-        standing.append(env.step(0)[3])
-
-    assert not any(walking)
-    # Half a second is eight agent steps; before it he slides on for a moment.
-    assert 8 <= len(standing) < 24
-    env.close()
-
-
-def test_the_games_own_clock_truncates() -> None:
-    env = MarioEnv(core="native")
-    env.reset(seed=1)
-    env._core.ram[0x07F8:0x07FB] = bytes((0, 0, 1))
-    for _ in range(200):
-        _, _, terminated, truncated, info = env.step(0)
-        if terminated or truncated:
-            break
-
-    assert (terminated, truncated, info["time"]) == (False, True, 0)
-    env.close()
-
-
-def test_a_sticky_action_is_the_one_before_and_a_trace_holds_what_was_played() -> None:
-    env = MarioEnv(core="native", sticky=0.5)
-    env.reset(seed=1)
-    chosen = [_RIGHT, 0] * 20
-    for action in chosen:
-        env.step(action)
-
-    played = env.trace().actions
-
-    assert played != tuple(chosen)
-    assert played[0] == chosen[0]
-    assert all(
-        now in (asked, before)
-        for asked, before, now in zip(chosen[1:], played, played[1:], strict=False)
-    )
-    env.close()
-
-
-@pytest.mark.parametrize("noop_frames", [0, 17])
-def test_a_trace_repeats_the_episode_on_another_emulator(
-    shared_env: MarioEnv, noop_frames: int
-) -> None:
-    _, info = shared_env.reset(seed=5, options={"noop_frames": noop_frames})
-    _play_right(shared_env, 30)
-
-    trace = shared_env.trace()
-
-    assert (trace.noop_frames, info["noop_frames"], trace.seed) == (noop_frames, noop_frames, 5)
-    assert repeat(trace, NativeCore()).ram_sha256 == trace.final_ram_sha256
-
-
-def test_there_is_nothing_to_trace_before_the_first_step(shared_env: MarioEnv) -> None:
-    shared_env.reset(seed=1)
-
-    with pytest.raises(EnvironmentFailed, match="no agent step"):
-        shared_env.trace()
 
 
 def test_noop_starts_follow_the_seed() -> None:

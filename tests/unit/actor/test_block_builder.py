@@ -245,3 +245,28 @@ def test_memory_stays_bounded_over_a_long_play_of_one_step_episodes() -> None:
     emitted = emit_all(game)
 
     assert [one.block.num_items for one in emitted] == [8] * 62 + [4]
+
+
+def test_a_start_within_an_episode_keeps_the_frames_that_were_seen_there() -> None:
+    spec = DataSpec(height=2, width=2, stack=3, num_actions=3, n_step=1)
+    builder = BlockBuilder(spec, block_steps=2, gamma=0.9)
+    frames = np.arange(6, dtype=np.uint8)[:, None, None] * np.ones((1, 2, 2), dtype=np.uint8)
+    quantiles = np.zeros(2, dtype=np.float32)
+
+    builder.begin_within_episode(frames[:3], prev_action=2)
+    for action, frame in ((0, 3), (1, 4)):
+        step = PlayedStep(
+            action=action,
+            reward=0.0,
+            flag=0,
+            chosen_quantiles=quantiles,
+            greedy_quantiles=quantiles,
+        )
+        builder.add_step(step, frames[frame])
+    (block,) = builder.flush()
+
+    # The first step was taken with frames 0, 1 and 2 in sight, after action 2.
+    assert block.frames[:, 0, 0].tolist() == [0, 1, 2, 3, 4]
+    assert block.frame_index.tolist() == [2, 3]
+    assert block.episode_first.tolist() == [0, 0]
+    assert block.prev_actions.tolist() == [2, 0]

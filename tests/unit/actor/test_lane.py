@@ -19,7 +19,10 @@ from actor.env.corridor import (
     step_reward,
 )
 from actor.env.interface import EnvProtocol, Info
+from actor.frontier import Frontier
 from actor.lane import MAX_DX_PER_AGENT_STEP, Lane
+from actor.stage_choice import StageChoice
+from actor.starts import Starts
 from common.blocks import FLAG_TERMINATED, FLAG_TRUNCATED, U8, validate_block
 from common.specs import DataSpec
 
@@ -35,9 +38,8 @@ def played(action: int) -> PlayedStep:
 
 
 def corridor_lane(env: EnvProtocol | None = None) -> Lane:
-    return Lane(
-        env or CorridorEnv(), BlockBuilder(SPEC, 4, 0.9), SPEC, seed=1, choose_stage=lambda: "1-1"
-    )
+    starts = Starts(StageChoice(("1-1",), 1), Frontier(0.0, 1))
+    return Lane(env or CorridorEnv(), BlockBuilder(SPEC, 4, 0.9), SPEC, seed=1, starts=starts)
 
 
 def test_reward_and_flag_are_what_the_game_answered() -> None:

@@ -56,6 +56,7 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
         "epsilon_anneal_agent_steps": [0, -1],
         "epsilon_warmup_agent_steps": [0, -1],
         "min_actors": [-1, 0, 9],
+        "frontier_share": [-0.1, 0.96, NAN],
     },
     CurriculumSettings: {
         "stage_floor": [-0.1, 1.1, NAN],

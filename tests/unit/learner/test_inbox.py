@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ def episode(rng: np.random.Generator, run_id: str = RUN) -> Episode:
         peer="actor-1",
         env_index=1,
         stage="1-1",
+        from_start=True,
         agent_steps=steps,
         episode_return=float(rng.normal()),
         max_x=int(rng.integers(0, 3000)),
@@ -66,6 +68,7 @@ def test_figures_over_the_last_hundred_episodes() -> None:
     returns = sorted(one.episode_return for one in last)
     expected = {
         "episodes_total": 250,
+        "frontier_episodes_total": 0,
         "clears_total": sum(one.cleared for one in episodes),
         "env_max_x_pos": max(one.max_x for one in episodes),
         "avg_return": sum(returns) / 100,
@@ -158,3 +161,17 @@ def test_heartbeats_are_written_as_they_came(tmp_path: Path) -> None:
     desk.inbox.close()
 
     assert list(read_jsonl(path)) == [{"role": "actor", "progress": 7}]
+
+
+def test_episodes_from_the_frontier_are_counted_apart() -> None:
+    desk = Desk()
+    rng = np.random.default_rng(3)
+    desk.pusher.send(encode(replace(episode(rng), from_start=False, cleared=True, max_x=2_999)))
+    desk.pusher.send(encode(replace(episode(rng), cleared=False, max_x=5)))
+
+    taken = desk.inbox.pump()
+
+    metrics = desk.inbox.take_metrics()
+    assert len(taken) == 2
+    assert (metrics["episodes_total"], metrics["frontier_episodes_total"]) == (1, 1)
+    assert (metrics["clears_total"], metrics["env_max_x_pos"]) == (0, 5)

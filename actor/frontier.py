@@ -18,6 +18,10 @@ MAX_AGE_EPISODES: Final = 200
 FAR_SHARE: Final = 0.75
 
 
+def stretch_of(ground_pixels: int) -> int:
+    return ground_pixels // STRETCH_PIXELS
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
     snapshot: EnvSnapshot
@@ -35,16 +39,13 @@ class Frontier:
         self._moments: dict[str, dict[int, Moment]] = {}
         self._episodes = 0
 
-    def wants(self, ground_pixels: int, last_kept: int) -> bool:
-        """Whether an episode has come to another stretch than the one it was kept at last."""
-        return self._share > 0 and ground_pixels // STRETCH_PIXELS > last_kept
+    def wants(self, ground_pixels: int, newest_stretch: int) -> bool:
+        """Whether an episode has come to a stretch beyond the one of its newest moment."""
+        return self._share > 0 and stretch_of(ground_pixels) > newest_stretch
 
-    def keep(self, stage: str, ground_pixels: int, snapshot: EnvSnapshot, prev_action: int) -> int:
-        """Remember a moment; the number of its stretch."""
-        stretch = ground_pixels // STRETCH_PIXELS
+    def keep(self, stage: str, stretch: int, snapshot: EnvSnapshot, prev_action: int) -> None:
         moment = Moment(snapshot, prev_action, self._episodes)
         self._moments.setdefault(stage, {})[stretch] = moment
-        return stretch
 
     def draw(self, stage: str) -> Moment | None:
         """Where the next episode of a stage begins; None for its true start."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from actor.env.episode import RestorableEnv
-from actor.frontier import Frontier, Moment
+from actor.env.episode import EnvSnapshot, RestorableEnv
+from actor.frontier import Frontier, Moment, stretch_of
 from actor.stage_choice import StageChoice
 
 NOWHERE = -1
+SURVIVED_AGENT_STEPS = 16
+"""About a second of the game: who is still alive then was not falling into a pit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,11 +36,30 @@ class Starts:
         return Start(stage, self._frontier.draw(stage))
 
     def note(self, env: RestorableEnv, stage: str, ground_pixels: int, place: Place) -> None:
-        """Keep the moment if the episode has come to another stretch of ground."""
-        if self._frontier.wants(ground_pixels, place.last_kept):
-            place.last_kept = self._frontier.keep(
-                stage, ground_pixels, env.snapshot(), place.prev_action
+        """Keep a moment of every stretch of ground, once the episode has survived it."""
+        place.agent_steps += 1
+        pending = place.pending
+        if pending is not None and place.agent_steps >= pending.due_agent_steps:
+            self._frontier.keep(stage, pending.stretch, pending.snapshot, pending.prev_action)
+            place.pending = None
+        if place.pending is None and self._frontier.wants(ground_pixels, place.newest_stretch):
+            place.newest_stretch = stretch_of(ground_pixels)
+            place.pending = Pending(
+                stretch=place.newest_stretch,
+                snapshot=env.snapshot(),
+                prev_action=place.prev_action,
+                due_agent_steps=place.agent_steps + SURVIVED_AGENT_STEPS,
             )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pending:
+    """A moment that may have been the last before a death."""
+
+    stretch: int
+    snapshot: EnvSnapshot
+    prev_action: int
+    due_agent_steps: int
 
 
 @dataclass(slots=True)
@@ -46,5 +67,6 @@ class Place:
     """What an episode knows about itself when it is noted."""
 
     prev_action: int
-    last_kept: int = NOWHERE
-    """The stretch of ground at which it was kept last."""
+    agent_steps: int = 0
+    newest_stretch: int = NOWHERE
+    pending: Pending | None = None

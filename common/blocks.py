@@ -118,10 +118,13 @@ def _validate_frame_order(block: StepBlock, spec: DataSpec) -> None:
     _require(int(newest.max()) + 2 == block.num_frames, "block_frame_index", "not one frame after")
     _require(int(newest[0]) < spec.stack, "block_frame_index", "unused frames at the start")
     ended = block.flags[:-1] != 0
-    # Within an episode frames follow one another; after its final frame the next one starts fresh.
-    follows = newest[1:] == newest[:-1] + np.where(ended, 2, 1)
-    same_episode = np.where(ended, first[1:] == newest[1:], first[1:] == first[:-1])
-    _require(bool((follows & same_episode).all()), "block_frame_index", "steps are not consecutive")
+    # Within an episode frames follow one another. After its final frame the next one starts fresh,
+    # with one frame, or with the stack of a moment from which an earlier one is played on.
+    seen = newest[1:] - first[1:]
+    goes_on = (newest[1:] == newest[:-1] + 1) & (first[1:] == first[:-1])
+    begins = (first[1:] == newest[:-1] + 2) & (seen < spec.stack)
+    fits = np.where(ended, begins, goes_on)
+    _require(bool(fits.all()), "block_frame_index", "steps are not consecutive")
 
 
 def _validate_lookahead(block: StepBlock, spec: DataSpec) -> None:

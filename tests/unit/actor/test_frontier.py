@@ -12,7 +12,7 @@ SNAPSHOT = cast(EnvSnapshot, object())
 def full_frontier(share: float) -> Frontier:
     frontier = Frontier(share, seed=1)
     for stretch in range(10):
-        frontier.keep("1-1", stretch * STRETCH_PIXELS, SNAPSHOT, prev_action=stretch)
+        frontier.keep("1-1", stretch, SNAPSHOT, prev_action=stretch)
     return frontier
 
 
@@ -35,19 +35,17 @@ def test_without_a_share_nothing_is_kept_or_begun() -> None:
     assert all(frontier.draw("1-1") is None for _ in range(50))
 
 
-def test_an_episode_is_kept_once_per_stretch() -> None:
+def test_a_stretch_beyond_the_newest_is_wanted() -> None:
     frontier = Frontier(0.5, seed=1)
-    kept = frontier.keep("1-1", STRETCH_PIXELS + 3, SNAPSHOT, prev_action=0)
 
-    assert kept == 1
-    assert not frontier.wants(2 * STRETCH_PIXELS - 1, kept)
-    assert frontier.wants(2 * STRETCH_PIXELS, kept)
+    assert not frontier.wants(2 * STRETCH_PIXELS - 1, newest_stretch=1)
+    assert frontier.wants(2 * STRETCH_PIXELS, newest_stretch=1)
 
 
 def test_the_newest_moment_of_a_stretch_is_kept() -> None:
     frontier = Frontier(0.95, seed=1)
-    frontier.keep("1-1", 5, SNAPSHOT, prev_action=1)
-    frontier.keep("1-1", 9, SNAPSHOT, prev_action=2)
+    frontier.keep("1-1", 3, SNAPSHOT, prev_action=1)
+    frontier.keep("1-1", 3, SNAPSHOT, prev_action=2)
 
     drawn = {moment.prev_action for _ in range(40) if (moment := frontier.draw("1-1")) is not None}
 

@@ -17,6 +17,7 @@ from common.blocks import (
     validate_block,
 )
 from common.errors import BadMessage
+from common.specs import DataSpec
 from tests.block_factory import TINY, cut_block, play, random_play
 from tests.message_factory import example_arrays
 
@@ -225,3 +226,27 @@ def test_a_last_return_that_is_cut_is_refused() -> None:
     )
 
     assert reason_of(short) == "block_lookahead"
+
+
+@pytest.mark.parametrize(("seen_before", "is_valid"), [(1, True), (2, True), (3, False)])
+def test_an_episode_may_begin_with_the_stack_of_an_earlier_moment_and_no_more(
+    seen_before: int, is_valid: bool
+) -> None:
+    spec = DataSpec(height=2, width=2, stack=3, num_actions=3, n_step=1)
+    first = 2  # after frames 0 and 1 of the episode that ended
+    block = StepBlock(
+        frames=np.zeros((first + seen_before + 2, 2, 2), dtype=np.uint8),
+        actions=np.zeros(2, dtype=np.uint8),
+        rewards=np.zeros(2, dtype=np.float32),
+        flags=np.array([FLAG_TERMINATED, 0], dtype=np.uint8),
+        frame_index=np.array([0, first + seen_before], dtype=np.uint16),
+        episode_first=np.array([0, first], dtype=np.uint16),
+        prev_actions=np.zeros(2, dtype=np.uint8),
+        priorities=np.ones(2, dtype=np.float32),
+    )
+
+    if is_valid:
+        validate_block(block, spec)
+    else:
+        with pytest.raises(BadMessage, match="consecutive"):
+            validate_block(block, spec)

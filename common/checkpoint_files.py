@@ -152,6 +152,14 @@ def load_checkpoint(path: Path, required: Sequence[str] = REQUIRED_FILES) -> Che
     return CheckpointData(path=path, agent_steps=manifest.agent_steps, state=state, tensors=tensors)
 
 
+def load_state(path: Path, required: Sequence[str] = REQUIRED_FILES) -> JsonObject:
+    """The counters of a checkpoint, without its tensors."""
+    entry = read_manifest(path, required).files[STATE_NAME]
+    content = _read_file(path / STATE_NAME, entry.size_bytes)
+    _require(path, f"sha256 of {STATE_NAME}", entry.sha256, sha256_hex(content))
+    return _decode_state(path, content)
+
+
 def _decode_manifest(path: Path, content: bytes) -> Manifest:
     outer = json.loads(content)
     # Any other spelling of the same values is damage too: each byte of the file is accounted for.

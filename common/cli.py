@@ -35,6 +35,13 @@ def flag_value(argv: Sequence[str], flag: str) -> str | None:
     return value
 
 
+def command_words(argv: Sequence[str] | None, first: str) -> list[str]:
+    """The words of a command whose first one needs no flag, and for which -o means --output."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    words = ["--output" if word == "-o" else word for word in words]
+    return [first, *words] if words and not words[0].startswith("-") else words
+
+
 def settings_from_config_flag(argv: Sequence[str]) -> Settings:
     """The settings in the file that `--config` names, else the defaults."""
     path = flag_value(argv, "--config")

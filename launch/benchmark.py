@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from common.cli import Program, parse_args, refuse
+from common.cli import Program, command_words, parse_args, refuse
 from common.devices import limit_torch_threads
 from common.errors import ConfigError, ExitCode, MarioError
 from common.specs import DataSpec
@@ -154,9 +154,7 @@ def _random_block(spec: DataSpec) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    words = list(sys.argv[1:] if argv is None else argv)
-    if words and not words[0].startswith("-"):
-        words.insert(0, "--name")
+    words = command_words(argv, "--name")
     try:
         args = parse_args(PROGRAM, words, BenchArgs())
         names = _chosen(args.name)

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from common.cli import Program, parse_args, refuse
+from common.cli import Program, command_words, parse_args, refuse
 from common.config import Settings
 from common.errors import ConfigError, MarioError, PeerUnavailable
 from common.handshake import open_link
@@ -46,9 +46,7 @@ class ControlArgs:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    words = list(sys.argv[1:] if argv is None else argv)
-    if words and not words[0].startswith("-"):
-        words.insert(0, "--run-dir")
+    words = command_words(argv, "--run-dir")
     try:
         args = parse_args(PROGRAM, words, ControlArgs())
         settings = _run_settings(args.run_dir)

@@ -14,7 +14,7 @@ from typing import Literal
 from rich.console import Console
 from rich.table import Table
 
-from common.cli import Program, abandon_stdout, parse_args, refuse
+from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
 from common.config import CoreName
 from common.errors import ConfigError, ExitCode, MarioError
 from common.evaluation import EpisodeResult, EvaluationPlan, StageScore, score_all
@@ -85,9 +85,7 @@ class EvaluateArgs:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    words = list(sys.argv[1:] if argv is None else argv)
-    if words and not words[0].startswith("-"):
-        words.insert(0, "--model")
+    words = command_words(argv, "--model")
     try:
         args = parse_args(PROGRAM, words, EvaluateArgs())
         if not args.model:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common.cli import Program, parse_args, refuse
+from common.cli import Program, command_words, parse_args, refuse
 from common.errors import ConfigError, MarioError
 from common.jsonl import read_jsonl
 
@@ -49,7 +49,7 @@ class PlotArgs:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    words = _normalise(sys.argv[1:] if argv is None else argv)
+    words = command_words(argv, "--runs")
     try:
         args = parse_args(PROGRAM, words, PlotArgs())
         if args.x not in ("steps", "minutes"):
@@ -59,14 +59,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return refuse(PROGRAM, error)
     print(f"wrote {args.output}")
     return 0
-
-
-def _normalise(argv: Sequence[str]) -> list[str]:
-    """The leading words are runs; -o is --output."""
-    words = ["--output" if word == "-o" else word for word in argv]
-    if words and not words[0].startswith("-"):
-        words.insert(0, "--runs")
-    return words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

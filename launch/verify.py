@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.cli import Program, parse_args, refuse
+from common.cli import Program, command_words, parse_args, refuse
 from common.config import CoreName
 from common.errors import ConfigError, ExitCode, MarioError, TraceInvalid
 from common.trace_log import read_trace_log
@@ -59,9 +59,7 @@ class Found:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    words = list(sys.argv[1:] if argv is None else argv)
-    if words and not words[0].startswith("-"):
-        words.insert(0, "--traces")
+    words = command_words(argv, "--traces")
     try:
         args = parse_args(PROGRAM, words, VerifyArgs())
         found = find_traces(args.traces, args.newest)

@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from common.cli import Program, flag_value, parse_args, refuse, settings_from_config_flag
+from common.cli import (
+    Program,
+    command_words,
+    flag_value,
+    parse_args,
+    refuse,
+    settings_from_config_flag,
+)
 from common.config import Settings
 from common.errors import ConfigError, ExitCode, PeerUnavailable
 
@@ -108,3 +115,16 @@ def test_refuse_writes_one_line_and_gives_the_exit_code(
 
     lines = capsys.readouterr().err.splitlines()
     assert lines == ["warpzone-test: --x must be 1", "warpzone-test: no answer"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ([], []),
+        (["runs/a", "--x", "1"], ["--run-dir", "runs/a", "--x", "1"]),
+        (["--x", "1"], ["--x", "1"]),
+        (["runs/a", "-o", "b"], ["--run-dir", "runs/a", "--output", "b"]),
+    ],
+)
+def test_the_first_word_needs_no_flag(argv: list[str], words: list[str]) -> None:
+    assert command_words(argv, "--run-dir") == words

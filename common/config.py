@@ -98,6 +98,8 @@ class EnvSettings:
     """Emulator frames after which an episode is cut (a truncation)."""
     stagnation_seconds: float = 30.0
     """Seconds of the game without new ground after which an episode is cut; 0 means never."""
+    loop_back_ends: bool = False
+    """Let an episode end, as by a death, when a maze sends Mario back."""
     flag_bonus: float = 10.0
     """Added to the reward at the flag."""
     reward_scale: float = 1 / 15

@@ -38,6 +38,7 @@ def make_env(settings: EnvSettings, *, faults: CorridorFaults | None = None) -> 
             sticky=settings.sticky,
             max_episode_frames=settings.max_episode_frames,
             stagnation_seconds=settings.stagnation_seconds,
+            loop_back_ends=settings.loop_back_ends,
             flag_bonus=settings.flag_bonus,
             reward_scale=settings.reward_scale,
         )

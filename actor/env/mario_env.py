@@ -32,8 +32,9 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
     step is the sum of the game's frame rewards (each clipped to +-15) times `reward_scale`, plus
     `flag_bonus` at the flag. An episode terminates at death and at the flag; it is truncated when
     the game's clock runs out, after `max_episode_frames`, and after `stagnation_seconds` of the
-    game without new ground. `reset(options={"stage": "4-2", "noop_frames": 12})` changes the stage
-    and says how long to wait at its start; by default a random number up to `noop_max`.
+    game without new ground. With `loop_back_ends` it also terminates when a maze sends Mario back,
+    which `info["loop_backs"]` counts. `reset(options={"stage": "4-2", "noop_frames": 12})` changes
+    the stage and says how long to wait at its start; by default a random number up to `noop_max`.
     """
 
     # Gymnasium declares this without ClassVar, so we cannot say it either.
@@ -52,6 +53,7 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         sticky: float = 0.0,
         max_episode_frames: int = 20_000,
         stagnation_seconds: float = 0.0,
+        loop_back_ends: bool = False,
         flag_bonus: float = 10.0,
         reward_scale: float = 1 / 15,
         render_mode: str | None = None,
@@ -71,6 +73,7 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
                 sticky=sticky,
                 max_episode_frames=max_episode_frames,
                 stagnation_seconds=stagnation_seconds,
+                loop_back_ends=loop_back_ends,
                 flag_bonus=flag_bonus,
                 reward_scale=reward_scale,
             )
@@ -150,7 +153,8 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         index = self._stick(index, episode)
         played = self._game.play(self._buttons[index], self.settings.frame_skip)
         episode.note(index, played.frames, self._core.ram)
-        is_terminated = played.is_over and not played.is_out_of_time
+        is_lost = self.settings.loop_back_ends and episode.ground.loop_backs > 0
+        is_terminated = (played.is_over and not played.is_out_of_time) or is_lost
         is_truncated = not is_terminated and (
             played.is_over or episode.is_out_of_time(self.settings)
         )

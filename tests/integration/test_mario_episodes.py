@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+
 import pytest
 
 from actor.env.mario_env import MarioEnv
@@ -44,6 +47,28 @@ def test_the_games_own_clock_truncates() -> None:
             break
 
     assert (terminated, truncated, info["time"]) == (False, True, 0)
+    env.close()
+
+
+def _run_and_jump(generator: random.Random) -> Iterator[int]:
+    while True:
+        action = generator.choice([3, 3, _RUN_JUMP, _RUN_JUMP, _RUN_JUMP, _RIGHT, 2])
+        yield from [action] * generator.randint(1, 8)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_loop_back_is_counted_and_may_end_the_episode(ends: bool) -> None:
+    env = MarioEnv(core="native", stage="4-4", loop_back_ends=ends)
+    env.reset(seed=1)
+    # This play takes the wrong way in the first maze of 4-4.
+    actions = _run_and_jump(random.Random(172))
+    steps = [env.step(next(actions)) for _ in range(96)]
+
+    *_, before, after = steps
+    assert [step[4]["loop_backs"] for step in (before, after)] == [0, 1]
+    assert int(before[4]["x_pos"]) - int(after[4]["x_pos"]) > 900
+    assert after[4]["distance"] == before[4]["distance"]
+    assert after[2:4] == (ends, False)
     env.close()
 
 

@@ -283,7 +283,7 @@ class EvaluationSettings:
 
     evaluators: int = 1
     """Evaluator processes: 1, or 0 for none."""
-    eval_interval_agent_steps: int = 25_000
+    eval_interval_agent_steps: int = 50_000
     """Agent steps between two evaluations; a checkpoint is written for each."""
     eval_episodes: int = 100
     """Episodes of an evaluation, per stage."""

@@ -13,12 +13,14 @@ import json
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from common.atomic_files import write_synced
 from common.errors import CheckpointCorrupt
 
 if TYPE_CHECKING:
@@ -150,6 +152,18 @@ def load_checkpoint(path: Path, required: Sequence[str] = REQUIRED_FILES) -> Che
         elif name.endswith(TENSOR_SUFFIX):
             tensors[name.removesuffix(TENSOR_SUFFIX)] = _decode_tensors(path / name, content)
     return CheckpointData(path=path, agent_steps=manifest.agent_steps, state=state, tensors=tensors)
+
+
+def write_files(folder: Path, files: Mapping[str, bytes], agent_steps: int) -> None:
+    """The files of a checkpoint and, last, the manifest that makes them one; each synced."""
+    for name, content in files.items():
+        write_synced(folder / name, content)
+    entries = {
+        name: FileEntry(size_bytes=len(content), sha256=sha256_hex(content))
+        for name, content in files.items()
+    }
+    manifest = Manifest(agent_steps=agent_steps, created_unix_s=time.time(), files=entries)
+    write_synced(folder / MANIFEST_NAME, encode_manifest(manifest))
 
 
 def load_state(path: Path, required: Sequence[str] = REQUIRED_FILES) -> JsonObject:

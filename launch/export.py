@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from common.atomic_files import write_atomic
 from common.checkpoint_files import (
-    MANIFEST_NAME,
     PLAYABLE_FILES,
     STATE_NAME,
-    FileEntry,
-    Manifest,
     checkpoint_name,
     encode_json,
-    encode_manifest,
     load_state,
-    sha256_hex,
+    write_files,
 )
 from common.cli import Program, command_words, parse_args, refuse
 from common.config import EndpointSettings, RunSettings, Settings
@@ -92,14 +87,7 @@ def write_model(place: ModelPlace, folder: Path) -> None:
         if name != STATE_NAME
     }
     files[STATE_NAME] = encode_json({"learner": state.get("learner", {})})
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-    entries = {
-        name: FileEntry(size_bytes=len(content), sha256=sha256_hex(content))
-        for name, content in files.items()
-    }
-    manifest = Manifest(agent_steps=place.agent_steps, created_unix_s=time.time(), files=entries)
-    (folder / MANIFEST_NAME).write_bytes(encode_manifest(manifest))
+    write_files(folder, files, place.agent_steps)
 
 
 def write_config(run: Path, settings: Settings, output: Path) -> None:

@@ -17,21 +17,17 @@ from typing import Any
 from safetensors.torch import save
 from torch import Tensor
 
-from common.atomic_files import TEMPORARY_PREFIX, publish_directory, write_atomic, write_synced
+from common.atomic_files import TEMPORARY_PREFIX, publish_directory, write_atomic
 from common.checkpoint_files import (
-    MANIFEST_NAME,
     STATE_NAME,
     TENSOR_SUFFIX,
     CheckpointData,
-    FileEntry,
     JsonObject,
-    Manifest,
     checkpoint_name,
     encode_json,
-    encode_manifest,
     list_numbered,
-    sha256_hex,
     verify_checkpoint,
+    write_files,
 )
 from common.errors import CheckpointCorrupt
 from common.resume import BEST_NAME, LATEST_NAME, read_pointer
@@ -79,7 +75,7 @@ def write_checkpoint(checkpoints_dir: Path, checkpoint: Checkpoint) -> Path:
     )
     try:
         temporary.mkdir(mode=0o700)
-        _write_files(temporary, _encode_files(checkpoint), checkpoint.agent_steps)
+        write_files(temporary, _encode_files(checkpoint), checkpoint.agent_steps)
         publish_directory(temporary, final)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -166,17 +162,6 @@ def _encode_files(checkpoint: Checkpoint) -> dict[str, bytes]:
     }
     files = {f"{stem}{TENSOR_SUFFIX}": save(dict(group)) for stem, group in tensors.items()}
     return files | {STATE_NAME: encode_json(state)}
-
-
-def _write_files(folder: Path, files: Mapping[str, bytes], agent_steps: int) -> None:
-    for name, content in files.items():
-        write_synced(folder / name, content)
-    entries = {
-        name: FileEntry(size_bytes=len(content), sha256=sha256_hex(content))
-        for name, content in files.items()
-    }
-    manifest = Manifest(agent_steps=agent_steps, created_unix_s=time.time(), files=entries)
-    write_synced(folder / MANIFEST_NAME, encode_manifest(manifest))
 
 
 def _point_latest(checkpoints_dir: Path, name: str) -> None:

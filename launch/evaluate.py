@@ -14,6 +14,7 @@ from typing import Literal
 from rich.console import Console
 from rich.table import Table
 
+from common.checkpoint_files import PLAYABLE_FILES, load_state, updates_of
 from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
 from common.config import CoreName
 from common.errors import ConfigError, ExitCode, MarioError
@@ -182,7 +183,7 @@ def _keep(fields: object, result: EpisodeResult, traces: TraceLog, place: ModelP
     circumstances = Circumstances(
         peer="evaluate-0",
         agent_steps=place.agent_steps,
-        weight_version=0,
+        weight_version=updates_of(load_state(place.checkpoint, PLAYABLE_FILES)),
         episode_return=result.episode_return,
     )
     traces.write(trace_of_fields(fields), circumstances)

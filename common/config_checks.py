@@ -1,0 +1,31 @@
+"""What the settings check when they are made; a refusal names the flag."""
+
+from __future__ import annotations
+
+import math
+
+from common.errors import ConfigError
+
+
+def require(condition: bool, name: str, expected: str, got: object) -> None:
+    if not condition:
+        flag = "--" + name.replace("_", "-")
+        raise ConfigError(f"{flag} must be {expected}, got {got}")
+
+
+def require_positive(section: object, *names: str) -> None:
+    for name in names:
+        value = getattr(section, name)
+        require(0 < value < math.inf, name, "greater than 0 and finite", value)
+
+
+def require_between(section: object, low: float, high: float, *names: str) -> None:
+    for name in names:
+        value = getattr(section, name)
+        require(low <= value <= high, name, f"between {low} and {high}", value)
+
+
+def require_at_least_zero(section: object, *names: str) -> None:
+    for name in names:
+        value = getattr(section, name)
+        require(0 <= value < math.inf, name, "at least 0 and finite", value)

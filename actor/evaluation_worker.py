@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from common.checkpoint_files import WeightsChoice
 from common.config import CoreName
 from common.errors import ConfigError, MarioError
 from common.evaluation import EpisodeTask
@@ -31,6 +32,7 @@ class Job:
     core: CoreName
     sticky: float
     epsilon: float
+    weights: WeightsChoice
     tasks: tuple[EpisodeTask, ...]
 
     @classmethod
@@ -42,6 +44,7 @@ class Job:
                 core=fields["core"],
                 sticky=float(fields["sticky"]),
                 epsilon=float(fields["epsilon"]),
+                weights=fields["weights"],
                 tasks=tuple(EpisodeTask(**task) for task in fields["tasks"]),
             )
         except (ValueError, KeyError, TypeError) as error:
@@ -68,7 +71,7 @@ def _player(job: Job) -> EpisodePlayer:
 
     limit_torch_threads(1)
     place = find_model(job.checkpoint)
-    network, _ = load_network(place)
+    network, _ = load_network(place, job.weights)
     chosen = replace(place.settings.env, core=job.core, sticky=job.sticky)
     env = make_env(settle_core(chosen))
     return EpisodePlayer(env, network, place.settings.spec, epsilon=job.epsilon)

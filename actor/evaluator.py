@@ -117,7 +117,7 @@ class Evaluator:
             log.warning("checkpoint not evaluated", extra={"error": str(error)[:300]})
             return None
         load_plain_state_dict(
-            self._parts.network, checkpoint.tensors["network"], what=f"the checkpoint {path}"
+            self._parts.network, checkpoint.weights(), what=f"the checkpoint {path}"
         )
         return Evaluation(
             checkpoint=checkpoint, waiting=self._parts.plan.plays(), started_s=time.monotonic()

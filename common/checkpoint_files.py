@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from common.atomic_files import write_synced
 from common.errors import CheckpointCorrupt
@@ -29,11 +29,16 @@ if TYPE_CHECKING:
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | Mapping[str, JsonValue] | None"
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 
+WeightsChoice = Literal["average", "online"]
+
 SCHEMA_VERSION = 1
 MANIFEST_NAME = "manifest.json"
 STATE_NAME = "state.json"
 TENSOR_SUFFIX = ".safetensors"
-PLAYABLE_FILES = (STATE_NAME, "network.safetensors")
+AVERAGE_NAME = "average.safetensors"
+"""The mean of the weights over many updates, in checkpoints of runs that keep one."""
+NETWORK_NAME = "network.safetensors"
+PLAYABLE_FILES = (STATE_NAME, NETWORK_NAME)
 """Enough to play; what is published as a model has no more."""
 REQUIRED_FILES = (*PLAYABLE_FILES, "target.safetensors", "optimizer.safetensors")
 """What a run needs to go on."""
@@ -66,6 +71,12 @@ class CheckpointData:
     agent_steps: int
     state: JsonObject
     tensors: Mapping[str, Mapping[str, Tensor]]
+
+    def weights(self, choice: WeightsChoice = "average") -> Mapping[str, Tensor]:
+        """To play with: the average where there is one, or the network as it is trained."""
+        network = self.tensors[NETWORK_NAME.removesuffix(TENSOR_SUFFIX)]
+        average = self.tensors.get(AVERAGE_NAME.removesuffix(TENSOR_SUFFIX), network)
+        return average if choice == "average" else network
 
     @property
     def updates(self) -> int:

@@ -72,6 +72,8 @@ class LearnerSettings:
     """Gradients are scaled down to this norm."""
     target_sync_interval_updates: int = 500
     """Updates between two copies to the target network."""
+    average_decay: float = 0.999
+    """Per update, of the running mean of the weights that is evaluated; 0 means none."""
     publish_interval_updates: int = 100
     """Updates between two broadcasts of weights."""
     prefetch_batches: int = 3
@@ -97,4 +99,6 @@ class LearnerSettings:
         require_positive(self, "target_sync_interval_updates", "publish_interval_updates")
         require_positive(self, "checkpoint_interval_s", "keep_checkpoints")
         require_at_least_zero(self, "learner_threads")
+        decay = self.average_decay
+        require(0 <= decay < 1, "average_decay", "at least 0 and below 1", decay)
         require_between(self, 1, 16, "prefetch_batches")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from common.checkpoint_files import (
     MANIFEST_NAME,
     PLAYABLE_FILES,
+    WeightsChoice,
     list_numbered,
     load_checkpoint,
     verify_checkpoint,
@@ -60,7 +61,7 @@ def find_model(path: Path, which: Which = "best") -> ModelPlace:
     raise CheckpointMissing(f"{path} holds no checkpoint that can be played{rejected}")
 
 
-def load_network(place: ModelPlace) -> tuple[nn.Module, int]:
+def load_network(place: ModelPlace, weights: WeightsChoice = "average") -> tuple[nn.Module, int]:
     """The network in evaluation mode, and the updates that made it."""
     from common.networks import build_network  # noqa: PLC0415 - launch finds models without torch
     from common.state_dicts import load_plain_state_dict  # noqa: PLC0415
@@ -68,7 +69,7 @@ def load_network(place: ModelPlace) -> tuple[nn.Module, int]:
     data = load_checkpoint(place.checkpoint, PLAYABLE_FILES)
     chosen = place.settings.learner
     network = build_network(chosen.network, place.settings.spec, chosen.num_quantiles).eval()
-    load_plain_state_dict(network, data.tensors["network"], what=f"the model {place.checkpoint}")
+    load_plain_state_dict(network, data.weights(weights), what=f"the model {place.checkpoint}")
     return network, data.updates
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 from rich.console import Console
 from rich.table import Table
 
-from common.checkpoint_files import PLAYABLE_FILES, load_state, updates_of
+from common.checkpoint_files import PLAYABLE_FILES, WeightsChoice, load_state, updates_of
 from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
 from common.config import CoreName
 from common.errors import ConfigError, ExitCode, MarioError
@@ -61,6 +61,8 @@ class EvaluateArgs:
     """Which starts are drawn."""
     which: Which = "best"
     """Of a run: its best checkpoint (by evaluation) or its latest."""
+    weights: WeightsChoice = "average"
+    """average: the mean of the weights where the run keeps one; online: as they are trained."""
     core: CoreName = "auto"
     """Emulator core; native and nes_py play the same game."""
     processes: int = 0
@@ -139,6 +141,7 @@ def evaluate(args: EvaluateArgs, place: ModelPlace) -> Report:
             "core": args.core,
             "sticky": plan.sticky,
             "epsilon": plan.epsilon,
+            "weights": args.weights,
             "tasks": [asdict(task) for task in part],  # type: ignore[call-overload] # of split
         }
         for part in split(plays, processes)

@@ -10,11 +10,14 @@ from pathlib import Path
 
 from common.atomic_files import write_atomic
 from common.checkpoint_files import (
+    AVERAGE_NAME,
+    NETWORK_NAME,
     PLAYABLE_FILES,
     STATE_NAME,
     checkpoint_name,
     encode_json,
     load_state,
+    read_manifest,
     write_files,
 )
 from common.cli import Program, command_words, parse_args, refuse
@@ -81,12 +84,13 @@ def write_model(place: ModelPlace, folder: Path) -> None:
     """A checkpoint with the network alone."""
     folder.mkdir(parents=True)
     state = load_state(place.checkpoint, PLAYABLE_FILES)
+    has_average = AVERAGE_NAME in read_manifest(place.checkpoint, PLAYABLE_FILES).files
+    played = AVERAGE_NAME if has_average else NETWORK_NAME
     files = {
-        name: (place.checkpoint / name).read_bytes()
-        for name in PLAYABLE_FILES
-        if name != STATE_NAME
+        # What was evaluated is what is published.
+        NETWORK_NAME: (place.checkpoint / played).read_bytes(),
+        STATE_NAME: encode_json({"learner": state.get("learner", {})}),
     }
-    files[STATE_NAME] = encode_json({"learner": state.get("learner", {})})
     write_files(folder, files, place.agent_steps)
 
 

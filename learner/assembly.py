@@ -97,6 +97,7 @@ def build_learner(settings: Settings) -> Learner:
             adam_epsilon=chosen.adam_epsilon,
             max_grad_norm=chosen.max_grad_norm,
             target_sync_interval_updates=chosen.target_sync_interval_updates,
+            average_decay=chosen.average_decay,
             mixed_precision=chosen.mixed_precision,
         ),
     )

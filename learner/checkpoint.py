@@ -95,6 +95,7 @@ def restore_checkpoint(learner: Learner, data: CheckpointData) -> JsonObject:
             target=data.tensors["target"],
             optimizer=data.tensors["optimizer"],
             counters=counters,
+            average=data.tensors.get("average", {}),
         )
     except (KeyError, TypeError) as exc:
         raise CheckpointCorrupt(f"{data.path}: incomplete: {exc!r}") from exc
@@ -155,6 +156,8 @@ def _encode_files(checkpoint: Checkpoint) -> dict[str, bytes]:
         "target": snapshot.target,
         "optimizer": snapshot.optimizer,
     }
+    if snapshot.average:
+        tensors["average"] = snapshot.average
     state: JsonObject = {
         "learner": snapshot.counters,
         "random": capture_random_states(),

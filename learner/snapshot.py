@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -33,6 +33,8 @@ class LearnerSnapshot:
     optimizer: Mapping[str, Tensor]
     """`<parameter>/<step, exp_avg or exp_avg_sq>`; empty before the first update."""
     counters: JsonObject
+    average: Mapping[str, Tensor] = field(default_factory=dict)
+    """Of the weights over many updates; empty where none is kept."""
 
 
 def take_snapshot(learner: Learner) -> LearnerSnapshot:
@@ -47,6 +49,7 @@ def take_snapshot(learner: Learner) -> LearnerSnapshot:
             "learning_rate": float(learner.optimizer.param_groups[0]["lr"]),
             "loss_scale": learner.scaler.state_dict() if learner.scales_loss else None,
         },
+        average={} if learner.average is None else _copies(learner.average.tensors()),
     )
 
 
@@ -57,12 +60,18 @@ def restore_snapshot(learner: Learner, snapshot: LearnerSnapshot) -> None:
         require_same_layout(moments, _expected_moments(learner), what="the optimizer state")
     target = without_prefixes(snapshot.target)
     require_same_layout(target, plain_state_dict(learner.target), what="the target")
-    for group in (snapshot.network, target, moments):
+    average = without_prefixes(snapshot.average)
+    if average:
+        require_same_layout(average, plain_state_dict(learner.online), what="the average")
+    for group in (snapshot.network, target, moments, average):
         _require_finite(group)
     load_plain_state_dict(learner.online, snapshot.network, what="the network")
     load_plain_state_dict(learner.target, snapshot.target, what="the target")
     _load_moments(learner, moments)
     _load_counters(learner, snapshot.counters)
+    if learner.average is not None:
+        # A run that kept none before begins its average where it is now.
+        learner.average.restore(average or snapshot.network, learner.updates)
 
 
 def _require_finite(tensors: Mapping[str, Tensor]) -> None:

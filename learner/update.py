@@ -15,6 +15,7 @@ from common.batch import Batch
 from common.errors import ConfigError
 from common.networks import QuantileNetwork
 from common.state_dicts import load_plain_state_dict, plain_state_dict
+from learner.average import WeightAverage
 from learner.losses import LossTerms, NextQuantiles, double_q_loss
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ class UpdateSettings:
     adam_epsilon: float = 1.5e-4
     max_grad_norm: float = 10.0
     target_sync_interval_updates: int = 500
+    average_decay: float = 0.0
+    """Of the running mean of the weights, per update; 0: there is none."""
     mixed_precision: MixedPrecision = "off"
     """Half-precision layers where the device is made for them; elsewhere one warning, float32."""
 
@@ -42,6 +45,8 @@ class UpdateSettings:
                 "target_sync_interval_updates must be >= 1, "
                 f"got {self.target_sync_interval_updates}"
             )
+        if not 0.0 <= self.average_decay < 1.0:
+            raise ConfigError(f"average_decay must be in [0, 1), got {self.average_decay}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,6 +72,8 @@ class Learner:
         self.online = online
         self.target = target.requires_grad_(requires_grad=False)
         self.settings = settings
+        decay = settings.average_decay
+        self.average = WeightAverage(online, decay) if decay else None
         self.device = next(online.parameters()).device
         self.autocast_dtype = _autocast_dtype(settings.mixed_precision, self.device)
         # Fused: one kernel per step, and it can skip a step by a flag that stays on the device.
@@ -159,6 +166,8 @@ class Learner:
             return
         self.consecutive_skipped_updates = 0
         self.updates += 1
+        if self.average is not None:
+            self.average.follow(self.online)
         if self.updates % self.settings.target_sync_interval_updates == 0:
             self.sync_target()
 

@@ -10,6 +10,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from common.checkpoint_files import (
+    AVERAGE_NAME,
     MANIFEST_NAME,
     STATE_NAME,
     FileEntry,
@@ -45,6 +46,12 @@ def write_playable_checkpoint(
     (path / STATE_NAME).write_bytes(encode_json({"learner": {"updates": updates}, "run": {}}))
     seal_checkpoint(path, agent_steps)
     return path
+
+
+def add_average(path: Path, agent_steps: int, average: Mapping[str, Tensor]) -> None:
+    """As a run writes it that keeps a mean of its weights."""
+    (path / AVERAGE_NAME).write_bytes(save(dict(average)))
+    seal_checkpoint(path, agent_steps)
 
 
 def seal_checkpoint(path: Path, agent_steps: int) -> None:

@@ -90,6 +90,7 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
         "adam_epsilon": [0, NAN, INF],
         "max_grad_norm": [0, NAN, INF],
         "target_sync_interval_updates": [0],
+        "average_decay": [-0.1, 1, NAN],
         "publish_interval_updates": [0],
         "prefetch_batches": [0, 17],
         "learner_threads": [-1],

@@ -16,7 +16,12 @@ from common.networks import build_network
 from common.resume import mark_best
 from common.settings_files import settings_to_dict
 from common.state_dicts import plain_state_dict
-from tests.checkpoint_factory import damage, seal_checkpoint, write_playable_checkpoint
+from tests.checkpoint_factory import (
+    add_average,
+    damage,
+    seal_checkpoint,
+    write_playable_checkpoint,
+)
 
 SETTINGS = Settings()
 SETTINGS = replace(
@@ -74,6 +79,20 @@ def test_the_network_is_the_one_that_was_saved(run: Path) -> None:
     for name, tensor in plain_state_dict(saved).items():
         assert torch.equal(plain_state_dict(network)[name], tensor)
     assert not network.training
+
+
+def test_the_average_is_played_where_there_is_one(run: Path) -> None:
+    checkpoint = run / "checkpoints" / "00000000030"
+    online, _ = load_network(find_model(checkpoint))
+    average = {name: tensor + 1 for name, tensor in plain_state_dict(online).items()}
+    add_average(checkpoint, 30, average)
+
+    played, _ = load_network(find_model(checkpoint))
+    trained, _ = load_network(find_model(checkpoint), "online")
+
+    for name, tensor in plain_state_dict(online).items():
+        assert torch.equal(plain_state_dict(played)[name], tensor + 1)
+        assert torch.equal(plain_state_dict(trained)[name], tensor)
 
 
 def test_a_model_without_an_optimizer_can_be_played_but_not_resumed(run: Path) -> None:

@@ -17,7 +17,7 @@ from common.resume import mark_best
 from common.settings_files import settings_to_dict
 from common.state_dicts import plain_state_dict
 from launch.export import export, main
-from tests.checkpoint_factory import write_playable_checkpoint
+from tests.checkpoint_factory import add_average, write_playable_checkpoint
 
 SETTINGS = replace(Settings(), env=replace(Settings().env, game="corridor", size=16, stack=2))
 SETTINGS = replace(SETTINGS, run=replace(SETTINGS.run, runs_dir="/home/someone/runs"))
@@ -52,6 +52,17 @@ def test_the_model_plays_as_the_run_does(run: Path, tmp_path: Path) -> None:
     for name, tensor in plain_state_dict(network).items():
         assert torch.equal(tensor, original.tensors["network"][name])
     assert asdict(place.settings.env) == asdict(SETTINGS.env)
+
+
+def test_the_average_is_what_is_published(run: Path, tmp_path: Path) -> None:
+    checkpoint = run / "checkpoints" / "00000000010"
+    average = {name: 2 * t for name, t in load_checkpoint(checkpoint).tensors["network"].items()}
+    add_average(checkpoint, 10, average)
+
+    network, _ = load_network(find_model(export(run, tmp_path / "model", "best")), "online")
+
+    for name, tensor in plain_state_dict(network).items():
+        assert torch.equal(tensor, average[name])
 
 
 def test_nothing_more_than_needed_is_copied(run: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from learner.snapshot import restore_snapshot, take_snapshot
 from learner.update import Learner, UpdateSettings
 from tests.learner_factory import TINY, random_batch, tiny_learner
 
-SETTINGS = UpdateSettings(target_sync_interval_updates=4)
+SETTINGS = UpdateSettings(target_sync_interval_updates=4, average_decay=0.9)
 
 
 def train(learner: Learner, seeds: range) -> None:
@@ -24,6 +24,11 @@ def train(learner: Learner, seeds: range) -> None:
 
 def weights_of(learner: Learner) -> dict[str, Tensor]:
     return {name: tensor.clone() for name, tensor in plain_state_dict(learner.online).items()}
+
+
+def average_of(learner: Learner) -> dict[str, Tensor]:
+    assert learner.average is not None
+    return {name: tensor.clone() for name, tensor in learner.average.tensors().items()}
 
 
 def assert_same_tensors(left: dict[str, Tensor], right: dict[str, Tensor]) -> None:
@@ -50,6 +55,7 @@ def test_restored_learner_continues_bit_for_bit() -> None:
     train(restored, range(6, 15))
 
     assert_same_tensors(weights_of(restored), weights_of(original))
+    assert_same_tensors(average_of(restored), average_of(original))
     assert restored.updates == original.updates == 15
     assert restored.target_syncs == original.target_syncs == 3
 
@@ -58,7 +64,7 @@ def test_snapshot_does_not_follow_later_updates() -> None:
     learner = tiny_learner(SETTINGS)
     train(learner, range(2))
     snapshot = take_snapshot(learner)
-    groups = (snapshot.network, snapshot.target, snapshot.optimizer)
+    groups = (snapshot.network, snapshot.target, snapshot.optimizer, snapshot.average)
     before = [{name: tensor.clone() for name, tensor in group.items()} for group in groups]
 
     train(learner, range(2, 6))
@@ -76,6 +82,19 @@ def test_learner_that_never_updated_can_be_restored() -> None:
     train(fresh, range(3))
 
     assert_same_tensors(weights_of(used), weights_of(fresh))
+
+
+def test_a_run_that_kept_no_average_begins_it_with_the_network_it_has() -> None:
+    without, averaging = tiny_learner(), tiny_learner(SETTINGS, seed=1)
+    train(without, range(3))
+    train(averaging, range(5, 9))
+
+    restore_snapshot(averaging, take_snapshot(without))
+
+    assert_same_tensors(average_of(averaging), weights_of(without))
+    train(averaging, range(9, 10))
+    moved, mean = weights_of(averaging), average_of(averaging)
+    assert any(not torch.equal(moved[name], mean[name]) for name in mean)
 
 
 def test_learning_rate_and_counters_return() -> None:
@@ -96,7 +115,7 @@ def test_compiled_and_plain_learners_exchange_snapshots() -> None:
 
     restore_snapshot(wrapped, take_snapshot(plain))
     snapshot = take_snapshot(wrapped)
-    names = [*snapshot.network, *snapshot.target, *snapshot.optimizer]
+    names = [*snapshot.network, *snapshot.target, *snapshot.optimizer, *snapshot.average]
     assert not any("_orig_mod" in name for name in names)
     assert_same_tensors(weights_of(wrapped), weights_of(plain))
     assert_same_tensors(dict(snapshot.optimizer), dict(take_snapshot(plain).optimizer))
@@ -111,9 +130,9 @@ def test_compiled_and_plain_learners_exchange_snapshots() -> None:
     assert_same_tensors(weights_of(other), weights_of(plain))
 
 
-@pytest.mark.parametrize("group", ["network", "target", "optimizer"])
+@pytest.mark.parametrize("group", ["network", "target", "optimizer", "average"])
 def test_tensor_of_another_shape_is_named_and_nothing_changes(group: str) -> None:
-    learner = tiny_learner()
+    learner = tiny_learner(SETTINGS)
     train(learner, range(1))
     snapshot = take_snapshot(learner)
     before = weights_of(learner)
@@ -129,9 +148,9 @@ def test_tensor_of_another_shape_is_named_and_nothing_changes(group: str) -> Non
     assert_same_tensors(weights_of(learner), before)
 
 
-@pytest.mark.parametrize("group", ["network", "target", "optimizer"])
+@pytest.mark.parametrize("group", ["network", "target", "optimizer", "average"])
 def test_value_that_is_not_finite_is_refused(group: str) -> None:
-    learner = tiny_learner()
+    learner = tiny_learner(SETTINGS)
     train(learner, range(1))
     snapshot = take_snapshot(learner)
     tensors = getattr(snapshot, group)

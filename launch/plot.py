@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from common.cli import Program, command_words, parse_args, refuse
 from common.errors import ConfigError, MarioError
-from common.jsonl import read_jsonl
+from launch.run_curves import RunLines, axis_values, axis_values_of_steps, read_runs
 
 PROGRAM = Program(
     name="python launch/plot.py",
@@ -33,7 +31,6 @@ EVALUATION_PANELS = (
     ("x_p50", "evaluation: median farthest x, 10 to 90 % (pixels)"),
 )
 BANDS = {"clear_rate": ("clear_rate_low", "clear_rate_high"), "x_p50": ("x_p10", "x_p90")}
-SECONDS_PER_MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,57 +56,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return refuse(PROGRAM, error)
     print(f"wrote {args.output}")
     return 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunLines:
-    """What is drawn of a run."""
-
-    metrics: list[dict[str, Any]]
-    evaluations: list[dict[str, Any]]
-
-    def stages(self) -> list[str]:
-        return sorted({str(line.get("stage")) for line in self.evaluations})
-
-
-def read_runs(folders: Sequence[str]) -> dict[str, RunLines]:
-    if not folders:
-        raise ConfigError("which runs? give at least one folder, for example runs/default")
-    runs = {}
-    for folder in folders:
-        lines = list(read_jsonl(Path(folder) / "metrics.jsonl"))
-        if not lines:
-            raise ConfigError(f"{folder} holds no metrics.jsonl with lines in it")
-        evaluations = [line for line in read_jsonl(Path(folder) / "eval.jsonl") if _is_score(line)]
-        runs[Path(folder).name] = RunLines(metrics=lines, evaluations=evaluations)
-    return runs
-
-
-def _is_score(line: dict[str, Any]) -> bool:
-    names = ("global_step", "clear_rate", "clear_rate_low", "clear_rate_high", "x_p50")
-    return all(isinstance(line.get(name), int | float) for name in names)
-
-
-def axis_values(lines: Sequence[dict[str, Any]], axis: str) -> list[float]:
-    """Agent steps, or minutes of training, over all starts of the run without the pauses."""
-    if axis == "steps":
-        return [float(line["global_step"]) for line in lines]
-    minutes, total_s, last_s = [], 0.0, 0.0
-    for line in lines:
-        elapsed = float(line["run_time_s"])
-        total_s += elapsed - last_s if elapsed >= last_s else elapsed
-        last_s = elapsed
-        minutes.append(total_s / SECONDS_PER_MINUTE)
-    return minutes
-
-
-def axis_values_of_steps(run: RunLines, steps: Sequence[float], axis: str) -> list[float]:
-    """The same axis for lines that know only their agent steps."""
-    if axis == "steps":
-        return list(steps)
-    known, minutes = axis_values(run.metrics, "steps"), axis_values(run.metrics, "minutes")
-    places = [min(bisect_left(known, step), len(known) - 1) for step in steps]
-    return [minutes[place] for place in places]
 
 
 def draw(runs: dict[str, RunLines], args: PlotArgs) -> None:
@@ -145,7 +91,7 @@ def draw(runs: dict[str, RunLines], args: PlotArgs) -> None:
 def _draw_evaluations(axis: Any, label: str, run: RunLines, name: str, x: str) -> None:
     stages = run.stages()
     for stage in stages:
-        lines = [line for line in run.evaluations if str(line.get("stage")) == stage]
+        lines = run.evaluations_of(stage)
         places = axis_values_of_steps(run, [float(line["global_step"]) for line in lines], x)
         full_label = label if len(stages) == 1 else f"{label}, {stage}"
         (curve,) = axis.plot(places, [line[name] for line in lines], marker=".", label=full_label)

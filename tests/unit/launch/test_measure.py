@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from launch.measure import Contender, Timing, compare, interleave, summarise
-from launch.plot import axis_values
+from launch.run_curves import axis_values
 
 
 def test_contenders_take_turns_and_the_first_round_does_not_count() -> None:

@@ -9,7 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from common.errors import ConfigError
 from common.network_bodies import NetworkKind
-from common.networks import QuantileNetwork, build_network, infer
+from common.networks import PIXEL_SCALE, QuantileNetwork, build_network, infer, scaled_pixels
 from common.quantiles import q_values
 from common.specs import DataSpec
 
@@ -86,6 +86,18 @@ def test_pixels_are_scaled_inside() -> None:
 
     assert seen[0].max().item() == pytest.approx(1.0)
     assert observations.max().item() == 255
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_every_byte_scales_to_the_same_half_as_through_float32(dtype: torch.dtype) -> None:
+    pixels = torch.arange(256, dtype=torch.uint8)
+
+    with torch.autocast("cpu", dtype=dtype):
+        scaled = scaled_pixels(pixels)
+
+    assert scaled.dtype is dtype
+    assert torch.equal(scaled, (pixels.float() * PIXEL_SCALE).to(dtype))
+    assert torch.equal(scaled_pixels(pixels), pixels.float() * PIXEL_SCALE)
 
 
 def test_value_and_mean_advantage_are_separate() -> None:

@@ -49,8 +49,9 @@ class EnvSettings:
     """Emulator frames after which an episode is cut (a truncation)."""
     stagnation_seconds: float = 30.0
     """Seconds of the game without new ground after which an episode is cut; 0 means never."""
-    loop_back_ends: bool = False
-    """Let an episode end, as by a death, when a maze sends Mario back."""
+    loop_back_ends: bool = True
+    """Let an episode end, without a penalty, when a maze sends Mario back: otherwise walking in
+    circles would earn rewards without end."""
     flag_bonus: float = 10.0
     """Added to the reward at the flag."""
     reward_scale: float = 1 / 15

@@ -19,7 +19,7 @@ from actor.env.episode import EnvSnapshot, EpisodeState
 from actor.env.frame_ring import FrameRing
 from actor.env.interface import Info
 from actor.env.new_ground import NewGround
-from actor.env.stage_game import PlayResult, StageGame, read_info
+from actor.env.stage_game import PlayResult, StageGame, is_in_stage, read_info
 from common.config import CoreName, EnvSettings
 from common.errors import ConfigError, EnvironmentFailed
 from common.traces import Trace
@@ -32,9 +32,10 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
     step is the sum of the game's frame rewards (each clipped to +-15) times `reward_scale`, plus
     `flag_bonus` at the flag. An episode terminates at death and at the flag; it is truncated when
     the game's clock runs out, after `max_episode_frames`, and after `stagnation_seconds` of the
-    game without new ground. With `loop_back_ends` it also terminates when a maze sends Mario back,
-    which `info["loop_backs"]` counts. `reset(options={"stage": "4-2", "noop_frames": 12})` changes
-    the stage and says how long to wait at its start; by default a random number up to `noop_max`.
+    game without new ground, and when a warp leads into another stage. With `loop_back_ends` it also
+    terminates when a maze sends Mario back, which `info["loop_backs"]` counts.
+    `reset(options={"stage": "4-2", "noop_frames": 12})` changes the stage and says how long to wait
+    at its start; by default a random number up to `noop_max`.
     """
 
     # Gymnasium declares this without ClassVar, so we cannot say it either.
@@ -156,7 +157,9 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         is_lost = self.settings.loop_back_ends and episode.ground.loop_backs > 0
         is_terminated = (played.is_over and not played.is_out_of_time) or is_lost
         is_truncated = not is_terminated and (
-            played.is_over or episode.is_out_of_time(self.settings)
+            played.is_over
+            or episode.is_out_of_time(self.settings)
+            or not is_in_stage(played.info, self._game.stage)
         )
         self._is_playing = not (is_terminated or is_truncated)
         self._write_frame()

@@ -1,6 +1,6 @@
 """How far an episode has come: ground that was new, counted through pipes, warps and mazes.
 
-Nothing here knows a stage. An area is named by the game's own pointer; in it only ground beyond
+Nothing here knows a stage. An area is named by the address of its map; in it only ground beyond
 the farthest point so far counts, so a maze that sends Mario back pays nothing twice.
 """
 

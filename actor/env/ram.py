@@ -13,10 +13,10 @@ FLOAT_STATE: Final = 0x001D
 X_PAGE: Final = 0x006D
 X_IN_PAGE: Final = 0x0086
 Y_VIEWPORT: Final = 0x00B5
+AREA_DATA: Final = 0x00E7
 Y_PIXEL: Final = 0x03B8
 CHANGE_AREA_TIMER: Final = 0x06DE
 POWER: Final = 0x0756
-AREA_POINTER: Final = 0x0750
 LIVES: Final = 0x075A
 STAGE: Final = 0x075C
 WORLD: Final = 0x075F
@@ -40,7 +40,11 @@ _BUSY: Final = frozenset({0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x07})
 
 
 AreaKey = tuple[int, int, int]
-"""World, stage and the game's pointer to the map that is on the screen, all from 0."""
+"""World and stage from 0, and the address of the map that is on the screen.
+
+The game's other pointer, at 0x0750, is no name for a place: it already holds the target of the
+next pipe while Mario walks towards it.
+"""
 
 
 class Ram(Protocol):
@@ -70,7 +74,8 @@ def area(ram: Ram) -> int:
 
 
 def area_key(ram: Ram) -> AreaKey:
-    return int(ram[WORLD]), int(ram[STAGE]), int(ram[AREA_POINTER])
+    address = int(ram[AREA_DATA + 1]) * 0x100 + int(ram[AREA_DATA])
+    return int(ram[WORLD]), int(ram[STAGE]), address
 
 
 def score(ram: Ram) -> int:

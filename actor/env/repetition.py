@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from actor.env.actions import action_bytes
 from actor.env.core import EmulatorCore
-from actor.env.stage_game import StageGame
+from actor.env.stage_game import StageGame, is_in_stage
 from common.errors import TraceInvalid
 from common.traces import Trace, ram_checksum
 
@@ -37,7 +37,7 @@ def repeat(trace: Trace, core: EmulatorCore) -> Repeated:
     for index, buttons in enumerate(script, start=1):
         played = game.play(buttons, trace.frame_skip)
         frames += played.frames
-        has_flag = bool(played.info["flag_get"])
+        has_flag = bool(played.info["flag_get"]) and is_in_stage(played.info, trace.stage)
         if played.is_over and index < len(script):
             raise TraceInvalid(
                 f"play on {trace.stage} ended with action {index} of {len(script)}: "

@@ -66,6 +66,11 @@ def read_info(ram: Ram) -> Info:
     }
 
 
+def is_in_stage(info: Info, stage: str) -> bool:
+    """Whether Mario is still where the episode began; a warp zone leads elsewhere."""
+    return (info["world"], info["stage"]) == parse_stage(stage)
+
+
 def bounded(loop: str, limit: int, ram: Ram) -> Iterator[None]:
     """Turns of a loop that waits for the game; one too many is a failure that names the loop."""
     for _ in range(limit):

@@ -9,8 +9,10 @@ import pytest
 
 from actor.env.mario_env import MarioEnv
 from actor.env.native_core import NativeCore
+from actor.env.ram import WORLD, area_key, x_position
 from actor.env.repetition import repeat
 from common.errors import EnvironmentFailed
+from tests.native.recorded_clears import read_clears
 
 pytestmark = pytest.mark.integration
 
@@ -70,6 +72,54 @@ def test_a_loop_back_is_counted_and_may_end_the_episode(ends: bool) -> None:
     assert after[4]["distance"] == before[4]["distance"]
     assert after[2:4] == (ends, False)
     env.close()
+
+
+@pytest.mark.parametrize(
+    ("stage", "loop_backs", "areas"), [("1-1", 0, 1), ("1-2", 0, 2), ("4-4", 0, 1), ("8-4", 1, 2)]
+)
+def test_pipes_are_other_areas_and_only_mazes_send_back(
+    stage: str, loop_backs: int, areas: int
+) -> None:
+    (clear,) = [clear for clear in read_clears() if clear.stage == stage]
+    env = MarioEnv(core="native", stage=stage, actions=clear.action_set)
+    env.reset(options={"noop_frames": clear.noop_frames})
+    seen = set()
+    for action in clear.actions:
+        info = env.step(action)[4]
+        seen.add(area_key(env._core.ram))
+
+    assert info["flag_get"]
+    # The recorded clear of 8-4 takes a wrong way once before it finds the pipe.
+    assert info["loop_backs"] == loop_backs
+    assert len(seen) == areas
+    env.close()
+
+
+def test_a_warp_into_another_stage_is_no_clear_of_this_one() -> None:
+    env = MarioEnv(core="native")
+    env.reset(seed=1)
+    _play_right(env, 3)
+    env._core.ram[WORLD] = 3
+
+    _, _, terminated, truncated, _ = env.step(_RIGHT)
+
+    assert (terminated, truncated) == (False, True)
+    env.close()
+
+
+def test_a_flag_in_another_stage_is_not_what_a_trace_promises() -> None:
+    (clear,) = [clear for clear in read_clears() if clear.stage == "1-1"]
+
+    class Elsewhere(NativeCore):
+        """Mario is in world 4 just before the flag."""
+
+        def step(self, buttons: int, frames: int = 1, *, look: bool = True) -> None:
+            super().step(buttons, frames, look=look)
+            if x_position(self.ram) > 3_100:
+                self.ram[WORLD] = 3
+
+    assert repeat(clear, NativeCore()).has_flag
+    assert not repeat(clear, Elsewhere()).has_flag
 
 
 def test_a_sticky_action_is_the_one_before_and_a_trace_holds_what_was_played() -> None:

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from actor.env.new_ground import NewGround
-from actor.env.ram import AREA_POINTER, X_IN_PAGE, X_PAGE
+from actor.env.ram import AREA_DATA, X_IN_PAGE, X_PAGE
 
 
 def ram_at(x: int, area: int = 1) -> bytes:
     ram = bytearray(0x800)
     ram[X_PAGE], ram[X_IN_PAGE] = divmod(x, 0x100)
-    ram[AREA_POINTER] = area
+    ram[AREA_DATA] = area
     return bytes(ram)
 
 

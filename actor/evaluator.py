@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -17,10 +17,10 @@ from torch import nn
 from actor.episode_player import EpisodePlayer, Played
 from common.checkpoint_files import CheckpointData, list_numbered, load_checkpoint
 from common.errors import CheckpointCorrupt
-from common.evaluation import EpisodeTask, EvaluationPlan, merit, score_all
+from common.evaluation import EpisodeTask, EvaluationPlan, Merit, merit, score_all
 from common.heartbeat import HeartbeatWriter
 from common.jsonl import JsonlWriter, read_jsonl
-from common.resume import mark_best
+from common.resume import mark_best, mark_evaluating
 from common.state_dicts import load_plain_state_dict
 from common.trace_log import Circumstances, TraceLog
 
@@ -65,7 +65,8 @@ class Evaluator:
         self._results = JsonlWriter(parts.results)
         records = list(read_jsonl(parts.results))
         self._evaluated_steps = _steps_of(records[-1]) if records else 0
-        self._best = best_merit(records)
+        self._best = best_merit(records, parts.plan.stages, parts.checkpoints)
+        mark_evaluating(parts.checkpoints, None)
         self._current: Evaluation | None = None
         self._agent_steps = 0
         self._evaluations = 0
@@ -110,6 +111,7 @@ class Evaluator:
         if path is None:
             return None
         self._evaluated_steps = int(path.name)
+        mark_evaluating(self._parts.checkpoints, path.name)
         try:
             checkpoint = load_checkpoint(path)
         except CheckpointCorrupt as error:
@@ -172,16 +174,22 @@ class Evaluator:
             )
         self._evaluations += 1
         reached = merit(scores)
-        # Of equals the newest: it has learned for longer.
-        is_best = self._best is None or reached >= self._best
-        if is_best and checkpoint.path.is_dir():
-            self._best = reached
-            mark_best(self._parts.checkpoints, checkpoint.path.name)
         log.info(
             "evaluated",
             extra={"agent_steps": checkpoint.agent_steps, "clear_rate": round(reached[0], 4)},
         )
+        self._consider(checkpoint.path, reached)
         self._beat()
+
+    def _consider(self, checkpoint: Path, reached: Merit) -> None:
+        """Keep it as the best, perhaps; of equals the newest, which has learned for longer."""
+        if self._best is None or reached >= self._best:
+            if checkpoint.is_dir():
+                self._best = reached
+                mark_best(self._parts.checkpoints, checkpoint.name)
+            else:
+                log.warning("the best checkpoint is gone", extra={"path": checkpoint})
+        mark_evaluating(self._parts.checkpoints, None)
 
     def _beat(self) -> None:
         current = self._current
@@ -208,13 +216,26 @@ def due_checkpoint(
     return newest if interval not in (0, evaluated_steps // interval_agent_steps) else None
 
 
-def best_merit(records: Iterable[dict[str, object]]) -> tuple[float, float] | None:
-    """Of all evaluations in a results file, each of which may have several stages."""
-    by_checkpoint: dict[object, list[dict[str, object]]] = {}
+def best_merit(
+    records: Iterable[dict[str, object]], stages: Sequence[str], checkpoints: Path
+) -> Merit | None:
+    """Of the evaluations in a results file that can be compared and whose checkpoint still stands.
+
+    A run may be resumed with other stages, or go back and leave what came after it aside.
+    """
+    by_checkpoint: dict[str, dict[object, dict[str, object]]] = {}
     for record in records:
         if "clear_rate" in record and "distance_mean" in record:
-            by_checkpoint.setdefault(record.get("checkpoint"), []).append(record)
-    return max((merit(group) for group in by_checkpoint.values()), default=None)
+            groups = by_checkpoint.setdefault(str(record.get("checkpoint")), {})
+            groups[record.get("stage")] = record
+    return max(
+        (
+            merit(list(group.values()))
+            for name, group in by_checkpoint.items()
+            if group.keys() == set(stages) and (checkpoints / name).is_dir()
+        ),
+        default=None,
+    )
 
 
 def _steps_of(record: dict[str, object]) -> int:

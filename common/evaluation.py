@@ -19,6 +19,8 @@ from common.seeds import seed_for
 
 NORMAL_QUANTILE_95: Final = 1.959964
 MAX_EPISODES: Final = 100_000
+Merit = tuple[float, float]
+"""Mean clear rate over the stages, then mean distance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,8 +186,8 @@ def score_all(results: Sequence[EpisodeResult]) -> list[StageScore]:
     return [score_stage(stage, played) for stage, played in by_stage.items()]
 
 
-def merit(scores: Sequence[Mapping[str, object]]) -> tuple[float, float]:
-    """What the best checkpoint is chosen by: mean clear rate, then mean distance."""
+def merit(scores: Sequence[Mapping[str, object]]) -> Merit:
+    """What the best checkpoint is chosen by."""
     rates = [float(str(score["clear_rate"])) for score in scores]
     distances = [float(str(score["distance_mean"])) for score in scores]
     return statistics.fmean(rates), statistics.fmean(distances)

@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 CHECKPOINTS_FOLDER = "checkpoints"
 LATEST_NAME = "latest"
 BEST_NAME = "best"
+EVALUATING_NAME = "evaluating"
+SPARED_NAMES = (BEST_NAME, EVALUATING_NAME)
+"""Pointers to checkpoints that pruning leaves alone."""
 MAX_POINTER_BYTES = 256
 MAX_SEARCHED_ENTRIES = 20_000
 
@@ -82,6 +85,14 @@ def read_pointer(checkpoints_dir: Path, name: str) -> str | None:
 def mark_best(checkpoints_dir: Path, name: str) -> None:
     """Let `best` name a checkpoint: pruning then spares it."""
     write_atomic(checkpoints_dir / BEST_NAME, f"{name}\n".encode())
+
+
+def mark_evaluating(checkpoints_dir: Path, name: str | None) -> None:
+    """Spare a checkpoint from pruning until it is known how good it is; None: no longer."""
+    if name is None:
+        (checkpoints_dir / EVALUATING_NAME).unlink(missing_ok=True)
+    else:
+        write_atomic(checkpoints_dir / EVALUATING_NAME, f"{name}\n".encode())
 
 
 def _find_explicit(path: Path) -> ResumePoint:

@@ -30,7 +30,7 @@ from common.checkpoint_files import (
     write_files,
 )
 from common.errors import CheckpointCorrupt
-from common.resume import BEST_NAME, LATEST_NAME, read_pointer
+from common.resume import LATEST_NAME, SPARED_NAMES, read_pointer
 from learner.random_states import capture_random_states, restore_random_states
 from learner.snapshot import LearnerSnapshot, restore_snapshot, take_snapshot
 from learner.update import Learner
@@ -106,12 +106,13 @@ def restore_checkpoint(learner: Learner, data: CheckpointData) -> JsonObject:
 
 
 def prune_checkpoints(checkpoints_dir: Path, *, keep: int = 5) -> list[Path]:
-    """Remove all but the newest `keep`, never the newest valid one nor `best`; what was removed."""
+    """Remove all but the newest `keep`, the newest valid and those spared; what was removed."""
     numbered = list_numbered(checkpoints_dir)
     old = numbered[max(keep, 1) :]
     if not old:
         return []
-    spared = {read_pointer(checkpoints_dir, BEST_NAME), _newest_valid_name(numbered)}
+    spared = {read_pointer(checkpoints_dir, name) for name in SPARED_NAMES}
+    spared.add(_newest_valid_name(numbered))
     removed = [path for path in old if path.name not in spared]
     for path in removed:
         _remove_directory(path)

@@ -3,8 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
-from actor.env.corridor import CorridorEnv
+from actor.env.corridor import JUMP, STAY, CorridorEnv
 from actor.episode_player import EpisodePlayer
 from actor.evaluator import Evaluator, EvaluatorParts, best_merit, due_checkpoint
 from common.evaluation import EvaluationPlan
@@ -12,10 +13,11 @@ from common.heartbeat import HeartbeatWriter, Identity
 from common.ids import Incarnation
 from common.jsonl import read_jsonl
 from common.networks import QuantileNetwork, build_network
-from common.resume import BEST_NAME, read_pointer
+from common.resume import BEST_NAME, EVALUATING_NAME, read_pointer
 from common.specs import DataSpec
 from common.state_dicts import plain_state_dict
 from common.trace_log import TraceLog
+from learner.checkpoint import prune_checkpoints
 from tests.checkpoint_factory import damage, write_playable_checkpoint
 
 SPEC = DataSpec(height=16, width=16, stack=4, num_actions=3, n_step=2)
@@ -111,11 +113,81 @@ def test_without_a_checkpoint_nothing_is_due() -> None:
     assert due_checkpoint([], 0, 100) is None
 
 
-def test_the_best_is_by_clear_rate_then_by_distance() -> None:
-    def record(checkpoint: str, clear_rate: float, distance: float) -> dict[str, object]:
-        return {"checkpoint": checkpoint, "clear_rate": clear_rate, "distance_mean": distance}
+def record(
+    checkpoint: str, clear_rate: float, distance: float, stage: str = "1-1"
+) -> dict[str, object]:
+    return {
+        "checkpoint": checkpoint,
+        "stage": stage,
+        "clear_rate": clear_rate,
+        "distance_mean": distance,
+    }
 
+
+def test_the_best_is_by_clear_rate_then_by_distance(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).mkdir()
     records = [record("a", 0.5, 10.0), record("b", 0.5, 30.0), record("c", 0.2, 90.0)]
 
-    assert best_merit([*records, {"checkpoint": "torn"}]) == (0.5, 30.0)
-    assert best_merit([]) is None
+    assert best_merit([*records, {"checkpoint": "torn"}], ("1-1",), tmp_path) == (0.5, 30.0)
+    assert best_merit([], ("1-1",), tmp_path) is None
+
+
+def test_what_cannot_be_compared_sets_no_bar(tmp_path: Path) -> None:
+    for name in ("one-stage", "both"):
+        (tmp_path / name).mkdir()
+    records = [
+        record("one-stage", 1.0, 90.0),
+        record("both", 1.0, 90.0),
+        record("both", 0.5, 70.0, stage="1-2"),
+        record("gone", 1.0, 99.0),
+        record("gone", 1.0, 99.0, stage="1-2"),
+    ]
+
+    assert best_merit(records, ("1-1", "1-2"), tmp_path) == (0.75, 80.0)
+    assert best_merit(records, ("1-1",), tmp_path) == (1.0, 90.0)
+
+
+def skilled_and_hopeless(network: QuantileNetwork) -> list[dict[str, torch.Tensor]]:
+    """Weights that always jump and get somewhere, and weights that always stay."""
+    found = []
+    for action in (JUMP, STAY):
+        tensors = {name: torch.zeros_like(t) for name, t in plain_state_dict(network).items()}
+        tensors["advantage.bias"].view(SPEC.num_actions, -1)[action] = 1.0
+        found.append(tensors)
+    return found
+
+
+def test_a_worse_checkpoint_does_not_replace_the_best_not_even_after_a_restart(
+    tmp_path: Path, network: QuantileNetwork
+) -> None:
+    skilled, hopeless = skilled_and_hopeless(network)
+    checkpoints = tmp_path / "checkpoints"
+    write_playable_checkpoint(checkpoints, 130, skilled, updates=9)
+    evaluator = make_evaluator(tmp_path, network)
+    for _ in range(20):
+        evaluator.tick()
+    write_playable_checkpoint(checkpoints, 240, hopeless, updates=10)
+    work(evaluator)
+    write_playable_checkpoint(checkpoints, 350, hopeless, updates=11)
+    work(make_evaluator(tmp_path, network))
+
+    distances = [record["distance_mean"] for record in read_jsonl(tmp_path / "eval.jsonl")]
+    assert distances == [6.0, 0.0, 0.0]
+    assert read_pointer(checkpoints, BEST_NAME) == "00000000130"
+
+
+def test_pruning_spares_what_is_being_evaluated(tmp_path: Path, network: QuantileNetwork) -> None:
+    tensors = plain_state_dict(network)
+    checkpoints = tmp_path / "checkpoints"
+    write_playable_checkpoint(checkpoints, 130, tensors, updates=9)
+    evaluator = make_evaluator(tmp_path, network)
+    evaluator.tick()
+    for steps in range(131, 137):
+        write_playable_checkpoint(checkpoints, steps, tensors, updates=9)
+
+    prune_checkpoints(checkpoints, keep=2)
+    work(evaluator)
+
+    assert read_pointer(checkpoints, BEST_NAME) == "00000000130"
+    assert read_pointer(checkpoints, EVALUATING_NAME) is None

@@ -17,12 +17,11 @@ from actor.lane import Lane
 from actor.loop import ActorLoop, ActorParts
 from actor.policy import Policy
 from actor.sink import BlockSink
-from actor.stage_choice import StageChoice
+from actor.stage_choice import StageChoice, first_shares
 from actor.starts import Starts
 from actor.weight_feed import WeightFeed
 from common.channels import Network
 from common.config import Settings
-from common.errors import ConfigError
 from common.exploration import ExplorationSettings, epsilon_at
 from common.game import construction_deadline_s
 from common.handshake import open_link
@@ -101,12 +100,8 @@ def _lane(settings: Settings, index: int, lane: int, starts: Starts) -> Lane:
 
 def _starts(settings: Settings, index: int) -> Starts:
     share, seed = settings.actor.frontier_share, settings.run.seed
-    if share > 0 and settings.env.core != "native":
-        raise ConfigError(
-            f"--frontier-share needs snapshots, which only --core native has; got {share} "
-            f"with the core {settings.env.core}"
-        )
     stages = StageChoice(settings.env.stage_names, seed_for(seed, "stages", index))
+    stages.set_shares(first_shares(settings))
     return Starts(stages, Frontier(share, seed_for(seed, "frontier", index)))
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from actor.block_builder import BlockBuilder, PlayedStep
 from actor.env.episode import RestorableEnv
 from actor.env.interface import EnvProtocol, Info
-from actor.frontier import Moment
-from actor.starts import Place, Starts
+from actor.frontier import Moment, stretch_of
+from actor.starts import NOWHERE, Place, Starts
 from common.blocks import FLAG_TERMINATED, FLAG_TRUNCATED, U8, StepBlock
 from common.specs import DataSpec
 from common.traces import Trace
@@ -104,7 +104,9 @@ class Lane:
         self.summary = EpisodeSummary(
             stage=self.stage, from_start=start.moment is None, start_x=x, final_x=x, max_x=x
         )
-        self._place = Place(self.prev_action)
+        # Its own stretch is not new to an episode that begins there.
+        begun_at = NOWHERE if start.moment is None else stretch_of(int(info["distance"]))
+        self._place = Place(self.prev_action, newest_stretch=begun_at)
         return np.asarray(observation)
 
     def _begin_at(self, moment: Moment, env: RestorableEnv) -> tuple[U8, Info]:

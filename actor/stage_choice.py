@@ -5,6 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
+from common.config import Settings
+from common.game import parse_stage_weights
+
+
+def first_shares(settings: Settings) -> dict[str, float]:
+    """As the learner's curriculum begins; what is played until its own shares arrive."""
+    chosen, stages = settings.curriculum, settings.env.stage_names
+    weights = parse_stage_weights(chosen.stage_weights) if chosen.curriculum == "manual" else {}
+    unlocked = stages[:1] if chosen.unlock_clear_rate else stages
+    return {stage: weights.get(stage, 1.0) for stage in unlocked}
+
 
 class StageChoice:
     """One for all environments of an actor."""

@@ -19,6 +19,7 @@ from common.config_play import (
 )
 from common.endpoints import check_connect
 from common.errors import ConfigError
+from common.game import parse_stage_weights
 from common.ids import check_run_name
 from common.specs import DataSpec
 
@@ -100,9 +101,23 @@ class Settings:
         starts = self.replay.learning_starts
         fits = capacity == 0 or capacity >= starts
         require(fits, "capacity", f"at least --learning-starts ({starts})", capacity)
+        self._check_play()
         batch_size = self.learner.batch_size
         fits = capacity == 0 or capacity >= batch_size
         require(fits, "batch_size", f"at most --capacity ({capacity})", batch_size)
+
+    def _check_play(self) -> None:
+        """What one section asks of another."""
+        share, core = self.actor.frontier_share, self.env.core
+        can_restore = share == 0 or core in ("native", "auto")
+        require(can_restore, "frontier_share", f"0 with --core {core}, which cannot go back", share)
+        chosen = self.curriculum
+        weights = parse_stage_weights(chosen.stage_weights)
+        is_used = not weights or chosen.curriculum == "manual"
+        require(is_used, "curriculum", "manual with --stage-weights", chosen.curriculum)
+        unknown = sorted(weights.keys() - set(self.env.stage_names))
+        stages = ",".join(self.env.stage_names)
+        require(not unknown, "stage_weights", f"of the stages {stages}", ",".join(unknown))
 
     @property
     def spec(self) -> DataSpec:

@@ -43,6 +43,8 @@ class EvaluationPlan:
             raise ConfigError(f"episodes must be from 1 to {MAX_EPISODES:,}, got {self.episodes}")
         if not 0 <= self.noop_max <= 10_000:  # noqa: PLR2004 - as many as a trace may hold
             raise ConfigError(f"noop_max must be from 0 to 10,000, got {self.noop_max}")
+        if self.seed < 0:
+            raise ConfigError(f"seed must be at least 0, got {self.seed}")
         for name in ("sticky", "epsilon"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ConfigError(f"{name} must be from 0 to 1, got {getattr(self, name)}")

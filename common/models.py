@@ -36,28 +36,26 @@ class ModelPlace:
     checkpoint: Path
     settings: Settings
     agent_steps: int
+    root: Path
+    """Folder of the run, or of the model that was made of it."""
 
 
 def find_model(path: Path, which: Which = "best") -> ModelPlace:
     """Of a checkpoint itself; of a run the best one, or the newest where none is the best."""
     if not path.exists():
         raise ConfigError(f"{path} does not exist; give a checkpoint or the folder of a run")
+    path = path.resolve()
     if (path / MANIFEST_NAME).exists():
-        config = _config_of(path)
-        manifest = verify_checkpoint(path, PLAYABLE_FILES)
-        return ModelPlace(
-            checkpoint=path, settings=load_settings(config), agent_steps=manifest.agent_steps
-        )
+        return _place(path, _config_of(path).parent)
+    if path.name == CHECKPOINTS_FOLDER:
+        path = path.parent
     checkpoints = path / CHECKPOINTS_FOLDER
     rejected = ""
     for candidate in _candidates(checkpoints, which):
         try:
-            manifest = verify_checkpoint(candidate, PLAYABLE_FILES)
+            return _place(candidate, path)
         except CheckpointCorrupt as error:
             rejected = f"; the newest is damaged: {error}"
-            continue
-        settings = load_settings(path / CONFIG_NAME)
-        return ModelPlace(checkpoint=candidate, settings=settings, agent_steps=manifest.agent_steps)
     raise CheckpointMissing(f"{path} holds no checkpoint that can be played{rejected}")
 
 
@@ -71,6 +69,16 @@ def load_network(place: ModelPlace, weights: WeightsChoice = "average") -> tuple
     network = build_network(chosen.network, place.settings.spec, chosen.num_quantiles).eval()
     load_plain_state_dict(network, data.weights(weights), what=f"the model {place.checkpoint}")
     return network, data.updates
+
+
+def _place(checkpoint: Path, root: Path) -> ModelPlace:
+    manifest = verify_checkpoint(checkpoint, PLAYABLE_FILES)
+    return ModelPlace(
+        checkpoint=checkpoint,
+        settings=load_settings(root / CONFIG_NAME),
+        agent_steps=manifest.agent_steps,
+        root=root,
+    )
 
 
 def _candidates(checkpoints: Path, which: Which) -> list[Path]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from common.errors import TraceInvalid
-from common.jsonl import JsonlWriter, read_jsonl
+from common.errors import ConfigError, TraceInvalid
+from common.jsonl import JsonlWriter
 from common.traces import Trace, trace_fields, trace_of_fields
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +37,12 @@ class TraceLog:
 
     def write(self, trace: Trace, circumstances: Circumstances) -> None:
         if self._file is None:
-            self._file = JsonlWriter(self._path)
+            try:
+                self._file = JsonlWriter(self._path)
+            except ConfigError as error:
+                # A disk that is full now may have room at the next clear; play goes on.
+                log.warning("clear not recorded", extra={"error": str(error)})
+                return
         record = {"time": time.time(), **asdict(circumstances), "trace": trace_fields(trace)}
         self._file.write(record)
         self.written += 1
@@ -44,9 +53,18 @@ class TraceLog:
 
 
 def read_trace_log(path: Path) -> Iterator[Trace | TraceInvalid]:
-    """Each line's trace, or what is wrong with it; a torn line is skipped, as a kill leaves it."""
-    for number, record in enumerate(read_jsonl(path), start=1):
-        try:
-            yield trace_of_fields(record.get("trace"))
-        except TraceInvalid as error:
-            yield TraceInvalid(f"{path}, record {number}: {error}")
+    """Each line's trace, or what is wrong with it; a torn last line is being written or was."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.endswith(b"\n"):
+                yield _trace_of_line(line, f"{path}, line {number}")
+
+
+def _trace_of_line(line: bytes, where: str) -> Trace | TraceInvalid:
+    try:
+        record = json.loads(line)
+        return trace_of_fields(record.get("trace") if isinstance(record, dict) else None)
+    except TraceInvalid as error:
+        return TraceInvalid(f"{where}: {error}")
+    except (ValueError, RecursionError):
+        return TraceInvalid(f"{where}: damaged, not JSON")

@@ -1,7 +1,8 @@
 """Recorded play: the buttons that were held from the first frame of a stage to its end.
 
-Whoever repeats them on the same game sees the same play, and the checksum of the console's RAM
-after the last agent step tells that it was. A trace holds nothing of the cartridge.
+Whoever repeats them on the same game sees the same play. The checksum of the console's RAM after
+the last agent step tells that the play ended in the same place; another play that ends there, too,
+has the same. A trace holds nothing of the cartridge.
 """
 
 from __future__ import annotations

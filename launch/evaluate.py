@@ -75,6 +75,8 @@ class EvaluateArgs:
     def __post_init__(self) -> None:
         if self.processes < 0:
             raise ConfigError(f"--processes must be at least 0, got {self.processes}")
+        if self.mode == "greedy" and self.epsilon != DEFAULT_EPSILON:
+            raise ConfigError(f"--epsilon {self.epsilon} needs --mode epsilon")
 
     def plan(self, place: ModelPlace) -> EvaluationPlan:
         return EvaluationPlan(
@@ -102,6 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(ExitCode.INTERRUPTED)
     try:
         show(report, is_json=args.json)
+        sys.stdout.flush()
     except BrokenPipeError:
         abandon_stdout()
     return int(ExitCode.DONE)
@@ -115,6 +118,9 @@ class Report:
     plan: EvaluationPlan
     scores: list[StageScore]
     duration_s: float
+    weights: WeightsChoice
+    weight_version: int
+    core: CoreName
     traces: str
     """Where the clears are; empty without one."""
 
@@ -122,6 +128,9 @@ class Report:
         return {
             "checkpoint": str(self.place.checkpoint),
             "global_step": self.place.agent_steps,
+            "weight_version": self.weight_version,
+            "weights": self.weights,
+            "core": self.core,
             **{key: value for key, value in asdict(self.plan).items() if key != "stages"},
             "duration_s": round(self.duration_s, 2),
             "traces": self.traces,
@@ -134,11 +143,13 @@ def evaluate(args: EvaluateArgs, place: ModelPlace) -> Report:
     began_s = time.monotonic()
     plan = args.plan(place)
     plays = plan.plays()
+    trained_on = place.settings.env.core
+    core = "fceumm" if args.core == "auto" and trained_on == "fceumm" else args.core
     processes = args.processes or os.cpu_count() or 1
     jobs = [
         {
             "checkpoint": str(place.checkpoint.resolve()),
-            "core": args.core,
+            "core": core,
             "sticky": plan.sticky,
             "epsilon": plan.epsilon,
             "weights": args.weights,
@@ -149,7 +160,9 @@ def evaluate(args: EvaluateArgs, place: ModelPlace) -> Report:
     answers = run_workers("actor.evaluation_worker", jobs)
     path = traces_path(args, place)
     traces = None if path is None else TraceLog(path)
-    results = _collect(answers, len(plays), traces, place)
+    weight_version = updates_of(load_state(place.checkpoint, PLAYABLE_FILES))
+    keeper = None if traces is None else _Keeper(traces, place.agent_steps, weight_version)
+    results = _collect(with_progress(answers, len(plays), "episodes"), keeper)
     if traces is not None:
         traces.close()
     return Report(
@@ -157,6 +170,9 @@ def evaluate(args: EvaluateArgs, place: ModelPlace) -> Report:
         plan=plan,
         scores=score_all(plan.expand(results)),
         duration_s=time.monotonic() - began_s,
+        weights=args.weights,
+        weight_version=weight_version,
+        core=core,
         traces=str(path) if traces is not None and traces.written else "",
     )
 
@@ -170,26 +186,32 @@ def traces_path(args: EvaluateArgs, place: ModelPlace) -> Path | None:
     return root / "traces" / f"evaluation-{place.checkpoint.name}.jsonl" if is_run else None
 
 
-def _collect(
-    answers: Iterator[dict[str, object]], total: int, traces: TraceLog | None, place: ModelPlace
-) -> list[EpisodeResult]:
+@dataclass(frozen=True, slots=True)
+class _Keeper:
+    """Writes the clears down; what it needs of the checkpoint it has from the beginning."""
+
+    traces: TraceLog
+    agent_steps: int
+    weight_version: int
+
+    def keep(self, fields: object, result: EpisodeResult) -> None:
+        circumstances = Circumstances(
+            peer="evaluate-0",
+            agent_steps=self.agent_steps,
+            weight_version=self.weight_version,
+            episode_return=result.episode_return,
+        )
+        self.traces.write(trace_of_fields(fields), circumstances)
+
+
+def _collect(answers: Iterator[dict[str, object]], keeper: _Keeper | None) -> list[EpisodeResult]:
     results = []
-    for answer in with_progress(answers, total, "episodes"):
+    for answer in answers:
         result = EpisodeResult(**answer["result"])  # type: ignore[arg-type] # our own worker
         results.append(result)
-        if traces is not None and answer["trace"] is not None:
-            _keep(answer["trace"], result, traces, place)
+        if keeper is not None and answer["trace"] is not None:
+            keeper.keep(answer["trace"], result)
     return results
-
-
-def _keep(fields: object, result: EpisodeResult, traces: TraceLog, place: ModelPlace) -> None:
-    circumstances = Circumstances(
-        peer="evaluate-0",
-        agent_steps=place.agent_steps,
-        weight_version=updates_of(load_state(place.checkpoint, PLAYABLE_FILES)),
-        episode_return=result.episode_return,
-    )
-    traces.write(trace_of_fields(fields), circumstances)
 
 
 def show(report: Report, *, is_json: bool) -> None:

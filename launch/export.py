@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import secrets
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from common.atomic_files import write_atomic
+from common.atomic_files import TEMPORARY_PREFIX, write_atomic
 from common.checkpoint_files import (
     AVERAGE_NAME,
     NETWORK_NAME,
@@ -44,7 +46,7 @@ class ExportArgs:
     """What to copy, and where to."""
 
     run_dir: str = ""
-    """Folder of the run, as the first word or as a flag."""
+    """Folder of the run, or one of its checkpoints; as the first word or as a flag."""
     output: str = ""
     """Folder to make; it must not exist. -o for short."""
     which: Which = "best"
@@ -70,14 +72,24 @@ def export(run: Path, output: Path, which: Which) -> Path:
     place = find_model(run, which)
     if output.exists():
         raise ConfigError(f"{output} exists; choose another folder, or remove it")
-    name = checkpoint_name(place.agent_steps)
-    write_model(place, output / CHECKPOINTS_FOLDER / name)
-    mark_best(output / CHECKPOINTS_FOLDER, name)
-    write_config(run, place.settings, output)
-    copy_lines(run / "eval.jsonl", output / "eval.jsonl", checkpoint=place.checkpoint.name)
-    for file in sorted((run / "traces").glob("evaluat*.jsonl")):
-        copy_lines(file, output / "traces" / file.name, agent_steps=place.agent_steps)
+    unfinished = output.with_name(f"{TEMPORARY_PREFIX}{output.name}-{secrets.token_hex(4)}")
+    try:
+        _write(place, unfinished)
+        unfinished.rename(output)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
     return output
+
+
+def _write(place: ModelPlace, folder: Path) -> None:
+    name, run = checkpoint_name(place.agent_steps), place.root
+    write_model(place, folder / CHECKPOINTS_FOLDER / name)
+    mark_best(folder / CHECKPOINTS_FOLDER, name)
+    write_config(run, place.settings, folder)
+    copy_lines(run / "eval.jsonl", folder / "eval.jsonl", checkpoint=place.checkpoint.name)
+    for file in sorted((run / "traces").glob("evaluat*.jsonl")):
+        copy_lines(file, folder / "traces" / file.name, agent_steps=place.agent_steps)
 
 
 def write_model(place: ModelPlace, folder: Path) -> None:

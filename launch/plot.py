@@ -73,8 +73,10 @@ def draw(runs: dict[str, RunLines], args: PlotArgs) -> None:
             if name in BANDS:
                 _draw_evaluations(axis, label, run, name, args.x)
             else:
-                known = [line for line in run.metrics if line.get(name) is not None]
-                axis.plot(axis_values(known, args.x), [line[name] for line in known], label=label)
+                places = axis_values(run.metrics, args.x)
+                values = [line.get(name) for line in run.metrics]
+                known = [one for one in zip(places, values, strict=True) if one[1] is not None]
+                axis.plot(*zip(*known, strict=True), label=label) if known else None
         axis.set_title(title, fontsize=10)
         axis.set_xlabel("agent steps" if args.x == "steps" else "minutes")
         axis.set_ylim(bottom=0, top=1.02 if name == "clear_rate" else None)

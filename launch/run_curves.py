@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,8 @@ def read_runs(folders: Sequence[str]) -> dict[str, RunLines]:
         if not lines:
             raise ConfigError(f"{folder} holds no metrics.jsonl with lines in it")
         evaluations = [line for line in read_jsonl(Path(folder) / "eval.jsonl") if _is_score(line)]
-        runs[Path(folder).name] = RunLines(metrics=lines, evaluations=evaluations)
+        name = Path(folder).resolve().name
+        runs[folder if name in runs else name] = RunLines(metrics=lines, evaluations=evaluations)
     return runs
 
 
@@ -63,6 +65,8 @@ def axis_values_of_steps(run: RunLines, steps: Sequence[float], axis: str) -> li
     """The same axis for lines that know only their agent steps."""
     if axis == "steps":
         return list(steps)
-    known, minutes = axis_values(run.metrics, "steps"), axis_values(run.metrics, "minutes")
+    # A run may go back to an older checkpoint; the search needs steps that never fall.
+    known = list(accumulate(axis_values(run.metrics, "steps"), max))
+    minutes = axis_values(run.metrics, "minutes")
     places = [min(bisect_left(known, step), len(known) - 1) for step in steps]
     return [minutes[place] for place in places]

@@ -105,10 +105,10 @@ class Supervisor:
 
     def _judge(self, child: Child, code: int) -> None:
         """Decide whether the run can go on without this slot."""
-        if code == ExitCode.CONFIGURATION:
-            self._end(ExitCode.CONFIGURATION, f"{child.spec.name} refused its settings", child)
-        elif child.spec.role == "evaluator":
+        if child.spec.role == "evaluator":
             log.error("training goes on without evaluation", extra={"child": child.spec.name})
+        elif code == ExitCode.CONFIGURATION:
+            self._end(ExitCode.CONFIGURATION, f"{child.spec.name} refused its settings", child)
         elif child.spec.role != "actor":
             self._end(ExitCode.TEMPORARY, f"{child.spec.name} keeps failing", child)
         else:

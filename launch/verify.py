@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.cli import Program, command_words, parse_args, refuse
+from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
 from common.config import CoreName
 from common.errors import ConfigError, ExitCode, MarioError, TraceInvalid
 from common.trace_log import read_trace_log
@@ -69,6 +70,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")
         return int(ExitCode.INTERRUPTED)
+    try:
+        show(found, problems)
+    except BrokenPipeError:
+        abandon_stdout()
+    return NOT_ALL if problems else int(ExitCode.DONE)
+
+
+def show(found: Sequence[Found], problems: Sequence[str]) -> None:
     for problem in problems[:SHOWN_PROBLEMS]:
         print(problem)
     if len(problems) > SHOWN_PROBLEMS:
@@ -76,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stages = sorted({one.trace.stage for one in found if one.trace is not None})
     good = len(found) - len(problems)
     print(f"{good} of {len(found)} traces reach the flag ({', '.join(stages) or 'no stage'})")
-    return NOT_ALL if problems else int(ExitCode.DONE)
+    sys.stdout.flush()
 
 
 def find_traces(place: str, newest: int) -> list[Found]:
@@ -101,20 +110,32 @@ def _files(path: Path) -> list[Path]:
     return [file for file in files if folder.name == "traces" or _looks_like_traces(file)]
 
 
+def _is_log(file: Path) -> bool:
+    """Whether every line holds a trace, whatever the file is called."""
+    if file.suffix != ".json":
+        return True
+    with file.open("rb") as opened:
+        try:
+            first = json.loads(opened.readline())
+        except (ValueError, RecursionError):
+            return False
+    return isinstance(first, dict) and "trace" in first
+
+
 def _looks_like_traces(file: Path) -> bool:
     with file.open("rb") as opened:
         return b'"warpzone trace"' in opened.read(4096)
 
 
 def _read(file: Path) -> Iterator[Found]:
-    if file.suffix == ".json":
+    if not _is_log(file):
         try:
             yield Found(where=str(file), trace=read_trace(file))
         except TraceInvalid as error:
             yield Found(where=str(file), trace=None, problem=str(error))
         return
     for number, item in enumerate(read_trace_log(file), start=1):
-        where = f"{file}, record {number}"
+        where = f"{file}, trace {number}"
         if isinstance(item, TraceInvalid):
             yield Found(where=where, trace=None, problem=str(item))
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,8 @@ _Answers = queue.Queue[dict[str, object] | _Worker]
 def run_workers(module: str, jobs: Sequence[Mapping[str, object]]) -> Iterator[dict[str, object]]:
     """All answers as they come. A worker that fails ends all of them with its last words."""
     answers: _Answers = queue.Queue()
+    # Without this a SIGTERM would leave the workers behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.TERMINATED))
     with _started(module, len(jobs)) as workers:
         threads = [
             threading.Thread(target=_converse, args=(worker, job, answers), daemon=True)

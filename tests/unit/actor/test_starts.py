@@ -59,6 +59,18 @@ def test_every_stretch_of_ground_has_its_moment() -> None:
     assert len(kept(starts)) > 1
 
 
+def test_an_episode_that_begins_at_a_moment_does_not_renew_it() -> None:
+    starts, env = make_starts(), CountingEnv()
+    walk(starts, env, 3 * SURVIVED_AGENT_STEPS, STRETCH_PIXELS // SURVIVED_AGENT_STEPS)
+    before = env.snapshots
+
+    place = Place(prev_action=0, newest_stretch=1)
+    for _ in range(3 * SURVIVED_AGENT_STEPS):
+        starts.note(env, "1-1", STRETCH_PIXELS + 1, place)
+
+    assert env.snapshots == before
+
+
 def test_without_a_share_no_snapshot_is_taken() -> None:
     starts, env = make_starts(0.0), CountingEnv()
 

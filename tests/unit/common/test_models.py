@@ -108,6 +108,16 @@ def test_a_model_without_an_optimizer_can_be_played_but_not_resumed(run: Path) -
         verify_checkpoint(checkpoint)
 
 
+def test_a_checkpoint_may_be_named_from_where_it_lies(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(run / "checkpoints")
+    assert find_model(Path("00000000010")).agent_steps == 10
+    monkeypatch.chdir(run / "checkpoints" / "00000000010")
+    assert find_model(Path()).root == run.resolve()
+    assert find_model(run / "checkpoints").agent_steps == 20
+
+
 def test_what_is_missing_is_named(run: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="does not exist"):
         find_model(tmp_path / "nothing")

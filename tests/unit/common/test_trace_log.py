@@ -29,15 +29,27 @@ def test_without_a_clear_there_is_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_torn_line_is_skipped_and_a_foreign_one_is_told(tmp_path: Path) -> None:
+def test_a_torn_last_line_is_skipped_and_a_damaged_one_is_told(tmp_path: Path) -> None:
     path = tmp_path / "actor-0.jsonl"
     log = TraceLog(path)
     log.write(CLEARS[0], WHEN)
     log.close()
-    path.write_bytes(b'{"trace": {"kind"\n{"trace": 5}\n' + path.read_bytes())
+    whole = path.read_bytes()
+    path.write_bytes(b'{"trace": {"kind"\n{"trace": 5}\n[]\n' + whole + whole[:50])
 
-    first, second = read_trace_log(path)
+    *damaged, last = read_trace_log(path)
 
-    assert isinstance(first, TraceInvalid)
-    assert "record 1" in str(first)
-    assert second == CLEARS[0]
+    assert last == CLEARS[0]
+    assert all(isinstance(one, TraceInvalid) for one in damaged)
+    places = [str(one).partition(":")[0].rpartition(", ")[2] for one in damaged]
+    assert places == ["line 1", "line 2", "line 3"]
+
+
+def test_a_clear_that_cannot_be_written_down_does_not_stop_the_play(tmp_path: Path) -> None:
+    (tmp_path / "traces").write_text("a file where a folder should be")
+    log = TraceLog(tmp_path / "traces" / "actor-0.jsonl")
+
+    log.write(CLEARS[0], WHEN)
+
+    assert log.written == 0
+    log.close()

@@ -102,6 +102,12 @@ def test_table_and_json_name_every_run(tmp_path: Path, capsys: pytest.CaptureFix
     assert rows[0]["reliable"]["agent_steps"] == 24_000
 
 
+def test_runs_of_the_same_name_stay_apart(tmp_path: Path) -> None:
+    runs = [str(write_run(tmp_path / folder / "x", RATES)) for folder in ("a", "b")]
+
+    assert list(read_runs(runs)) == ["x", runs[1]]
+
+
 def test_a_folder_that_is_no_run_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

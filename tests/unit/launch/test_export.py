@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -75,6 +76,27 @@ def test_nothing_more_than_needed_is_copied(run: Path, tmp_path: Path) -> None:
     assert [line["checkpoint"] for line in read_jsonl(folder / "eval.jsonl")] == ["00000000010"]
     traces = read_jsonl(folder / "traces" / "evaluator-0.jsonl")
     assert [line["agent_steps"] for line in traces] == [10]
+
+
+def test_a_checkpoint_is_taken_with_the_settings_of_its_run(run: Path, tmp_path: Path) -> None:
+    folder = export(run / "checkpoints" / "00000000020", tmp_path / "model", "best")
+
+    assert find_model(folder).agent_steps == 20
+    assert [line["checkpoint"] for line in read_jsonl(folder / "eval.jsonl")] == ["00000000020"]
+
+
+def test_a_model_that_could_not_be_finished_leaves_nothing(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("launch.export.write_config", full_disk)
+
+    with pytest.raises(OSError, match="No space"):
+        export(run, tmp_path / "models" / "one", "best")
+
+    assert list(tmp_path.glob("models/*")) == []
 
 
 def test_nothing_is_overwritten_and_nothing_is_made_of_nothing(run: Path, tmp_path: Path) -> None:

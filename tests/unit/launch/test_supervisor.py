@@ -86,6 +86,18 @@ def test_a_configuration_error_ends_the_run_at_once(stage: Stage, tmp_path: Path
     assert supervisor.children[0].restarts == 0
 
 
+def test_training_goes_on_without_an_evaluator_whatever_it_says(
+    stage: Stage, tmp_path: Path
+) -> None:
+    supervisor = stage.supervise(
+        spec(tmp_path, "evaluator", "raise SystemExit(2)"),
+        spec(tmp_path, "learner", "import time; time.sleep(0.5)"),
+    )
+
+    assert run_until_outcome(supervisor) is ExitCode.DONE
+    assert supervisor.children[0].state == "off"
+
+
 def test_a_life_that_stored_a_block_forgives_earlier_failures(stage: Stage, tmp_path: Path) -> None:
     beat = json.dumps({"blocks_acked": 3})
     script = (

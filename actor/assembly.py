@@ -102,7 +102,8 @@ def _starts(settings: Settings, index: int) -> Starts:
     share, seed = settings.actor.frontier_share, settings.run.seed
     stages = StageChoice(settings.env.stage_names, seed_for(seed, "stages", index))
     stages.set_shares(first_shares(settings))
-    return Starts(stages, Frontier(share, seed_for(seed, "frontier", index)))
+    kind = settings.actor.frontier_starts
+    return Starts(stages, Frontier(share, seed_for(seed, "frontier", index), kind))
 
 
 def build_env(settings: Settings, role: Role, index: int) -> EnvProtocol:

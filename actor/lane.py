@@ -79,6 +79,7 @@ class Lane:
         finished.truncated = truncated
         finished.cleared = bool(info["flag_get"])
         self.trace = self._env.trace() if finished.cleared else None
+        self._starts.note_end(self.stage, finished.ground, cleared=finished.cleared)
         self.observation = self._begin(None)
         return finished
 

@@ -35,6 +35,10 @@ class Starts:
         stage = self._stages.draw()
         return Start(stage, self._frontier.draw(stage))
 
+    def note_end(self, stage: str, ground_pixels: int, *, cleared: bool) -> None:
+        if not cleared:
+            self._frontier.note_loss(stage, ground_pixels)
+
     def note(self, env: RestorableEnv, stage: str, ground_pixels: int, place: Place) -> None:
         """Keep a moment of every stretch of ground, once the episode has survived it."""
         place.agent_steps += 1

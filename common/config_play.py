@@ -104,7 +104,9 @@ class ActorSettings:
     epsilon_warmup_agent_steps: int = 20_000
     """Until here no epsilon is below 1 - steps / this number."""
     frontier_share: float = 0.0
-    """Share of training episodes that begin at moments of earlier ones, where few have been."""
+    """Share of training episodes that begin at moments of earlier ones."""
+    frontier_starts: Literal["losses", "far"] = "losses"
+    """losses: shortly before places where episodes were lost lately; far: where few have been."""
     min_actors: int = 1
     """The run ends when fewer actors than this can be kept alive."""
 

@@ -24,7 +24,7 @@ class CountingEnv:
 
 
 def make_starts(share: float = 0.95) -> Starts:
-    return Starts(StageChoice(("1-1",), 1), Frontier(share, 1))
+    return Starts(StageChoice(("1-1",), 1), Frontier(share, 1, "far"))
 
 
 def kept(starts: Starts) -> set[object]:

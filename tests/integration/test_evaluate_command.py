@@ -16,6 +16,7 @@ from common.config import Settings
 from common.networks import build_network
 from common.settings_files import settings_to_dict
 from common.state_dicts import plain_state_dict
+from common.trace_log import Circumstances, TraceLog
 from common.traces import read_trace, write_trace
 from tests.checkpoint_factory import write_playable_checkpoint
 from tests.native.recorded_clears import FOLDER
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.integration
 
 EVALUATE = "launch/evaluate.py"
 VERIFY = "launch/verify.py"
+WHEN = Circumstances(peer="actor-0", agent_steps=1, weight_version=1, episode_return=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +75,8 @@ def test_a_table_for_people(untrained: Path) -> None:
         (("RUN", "--episodes", "0"), "episodes must be"),
         (("RUN", "--sticky", "2"), "sticky"),
         (("RUN", "--processes", "-1"), "--processes"),
+        (("RUN", "--seed", "-1"), "seed must be at least 0"),
+        (("RUN", "--epsilon", "0.5"), "needs --mode epsilon"),
     ],
 )
 def test_wrong_words_are_refused_in_one_line(
@@ -85,7 +89,8 @@ def test_wrong_words_are_refused_in_one_line(
     assert "Traceback" not in output
 
 
-def test_ctrl_c_leaves_no_worker(untrained: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_no_worker(untrained: Path, number: signal.Signals, code: int) -> None:
     process = start(EVALUATE, str(untrained), "--episodes", "5000", "--sticky", "0.5")
     try:
         deadline_s = time.monotonic() + 30
@@ -93,12 +98,12 @@ def test_ctrl_c_leaves_no_worker(untrained: Path) -> None:
             assert time.monotonic() < deadline_s
             time.sleep(0.05)
         time.sleep(2)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         output, _ = process.communicate(timeout=20)
     finally:
         end(process)
 
-    assert process.returncode == 130
+    assert process.returncode == code
     assert "Traceback" not in output
     assert not any(worker.is_running() for worker in workers)
 
@@ -130,6 +135,17 @@ def test_what_does_not_reach_the_flag_is_told(tmp_path: Path) -> None:
     assert "another memory" in output
     assert "torn.json is not a trace" in output
     assert "0 of 3 traces" in output
+
+
+def test_a_file_of_clears_is_read_whatever_its_name(tmp_path: Path) -> None:
+    log = TraceLog(tmp_path / "clears.json")
+    for _ in range(2):
+        log.write(read_trace(FOLDER / "1-1.json"), WHEN)
+    log.close()
+
+    code, output = run(VERIFY, str(tmp_path / "clears.json"), "--core", "native")
+
+    assert (code, output.strip()) == (0, "2 of 2 traces reach the flag (1-1)")
 
 
 def test_no_trace_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""The table itself: a promise that breaks must show."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+SUITE = """
+import pytest
+
+@pytest.mark.fault(2, "hang", "replaced")
+def test_holds(measured):
+    measured("after 3 s")
+
+@pytest.mark.fault(1, "kill", "comes back")
+def test_breaks(measured):
+    measured("never")
+    assert False
+
+@pytest.mark.fault(3, "cut", "noticed")
+def test_skips():
+    pytest.skip("needs root")
+"""
+
+
+def test_every_row_has_its_verdict(
+    pytester: pytest.Pytester, request: pytest.FixtureRequest
+) -> None:
+    pytester.makeconftest((request.path.parent / "conftest.py").read_text())
+    pytester.makeini("[pytest]\nmarkers = fault(number, fault, promise): a row")
+    pytester.makepyfile(SUITE)
+
+    result = pytester.runpytest_subprocess("--fault-table", "table.md", "-p", "no:xdist")
+
+    assert result.ret == 1
+    rows = (pytester.path / "table.md").read_text().splitlines()[2:]
+    assert rows == [
+        "| 1 | kill | comes back | never | BROKEN |",
+        "| 2 | hang | replaced | after 3 s | holds |",
+        "| 3 | cut | noticed | - | skipped |",
+    ]

@@ -65,6 +65,7 @@ class ActorLoop:
         self._timer = PhaseTimer()
         self._epsilons: F32 = np.ones(len(parts.lanes), dtype=np.float32)
         self._agent_steps = 0
+        self._has_told = False
         self._episodes_unsent = 0
         self._ready: list[tuple[int, StepBlock]] = []
 
@@ -85,9 +86,15 @@ class ActorLoop:
         else:
             with self._timer.phase("wait"):
                 self._sink.pump(WAIT_MS)
-        if self._heartbeat.due():
+        if self._heartbeat.due() or self._has_news():
             self._beat("playing" if waits_for is None else f"waiting for {waits_for}")
         return waits_for is None
+
+    def _has_news(self) -> bool:
+        """The first block that was stored: the launcher asks for it when this life ends."""
+        is_news = self._sink.counts.acked > 0 and not self._has_told
+        self._has_told = self._has_told or is_news
+        return is_news
 
     def waits_for(self) -> str | None:
         """Whom the actor waits for, in words, or None while it can play."""

@@ -30,6 +30,7 @@ class OpenSink:
     """A replay server that acknowledges everything before it is sent."""
 
     next_sequence = 1
+    counts = SimpleNamespace(acked=0)
 
     def pump(self, timeout_ms: int = 0) -> None: ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from common.config import Settings
@@ -13,6 +13,7 @@ from common.devices import learner_thread_count, thread_environment
 from common.ids import Role, peer_id
 from common.lifecycle import PARENT_PID_VARIABLE
 from common.run_paths import RunPaths
+from launch.patience import Patience, patience_with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,9 @@ class ProcessSpec:
     environment: Mapping[str, str]
     log_file: Path
     heartbeat_file: Path
+    diagnostics: Path
+    """Folder for the stacks of a process that hangs."""
+    patience: Patience = field(default_factory=Patience)
 
     @property
     def name(self) -> str:
@@ -36,47 +40,47 @@ class ProcessSpec:
 def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[ProcessSpec]:
     """In the order in which they are started."""
     learner_threads = learner_thread_count(settings.learner.learner_threads)
-    specs = [
-        _spec(paths, "replay_server", 0, threads=1),
-        _spec(
-            paths,
-            "learner",
-            0,
-            threads=learner_threads,
-            extra=("--resume", resume),
-            restart_extra=("--resume", "auto"),
-        ),
-    ]
+    learner = _spec(settings, paths, "learner", extra=("--resume", resume))
+    learner = replace(
+        learner,
+        restart_argv=_command(paths, "learner", "--resume", "auto"),
+        environment={**learner.environment, **thread_environment(learner_threads)},
+    )
+    specs = [_spec(settings, paths, "replay_server"), learner]
     for index in range(settings.actor.actors):
-        specs.append(_spec(paths, "actor", index, threads=1, extra=("--index", str(index))))
+        specs.append(_spec(settings, paths, "actor", index, extra=("--index", str(index))))
     for _ in range(settings.evaluation.evaluators):
-        specs.append(_spec(paths, "evaluator", 0, threads=1, extra=("--evaluate",)))
+        specs.append(_spec(settings, paths, "evaluator", extra=("--evaluate",)))
     return specs
 
 
-def _spec(  # noqa: PLR0913 - a command line in parts
-    paths: RunPaths,
-    role: Role,
-    index: int,
-    *,
-    threads: int,
-    extra: tuple[str, ...] = (),
-    restart_extra: tuple[str, ...] | None = None,
-) -> ProcessSpec:
-    name = peer_id(role, index)
+def _command(paths: RunPaths, role: Role, *extra: str) -> tuple[str, ...]:
     # An evaluator is an actor that never explores.
     module = "actor" if role == "evaluator" else role
-    command = (sys.executable, "-m", module, "--config", str(paths.config))
+    return (sys.executable, "-m", module, "--config", str(paths.config), *extra)
+
+
+def _spec(
+    settings: Settings,
+    paths: RunPaths,
+    role: Role,
+    index: int = 0,
+    *,
+    extra: tuple[str, ...] = (),
+) -> ProcessSpec:
+    name, command = peer_id(role, index), _command(paths, role, *extra)
     return ProcessSpec(
         role=role,
         index=index,
-        argv=(*command, *extra),
-        restart_argv=(*command, *(extra if restart_extra is None else restart_extra)),
+        argv=command,
+        restart_argv=command,
         environment={
-            **thread_environment(threads),
+            **thread_environment(1),
             PARENT_PID_VARIABLE: str(os.getpid()),
             "PYTHONUNBUFFERED": "1",
         },
         log_file=paths.process_log(name),
         heartbeat_file=paths.process_heartbeat(name),
+        diagnostics=paths.diagnostics,
+        patience=patience_with(role, settings),
     )

@@ -100,6 +100,8 @@ class ActorLoop:
         """Whom the actor waits for, in words, or None while it can play."""
         if self._feed.current is None:
             return "weights from the learner"
+        if self._feed.is_stale():
+            return "fresh weights from the learner"
         return self._sink.waits_for() if self._ready else None
 
     def finish(self, deadline_s: float) -> None:
@@ -207,6 +209,7 @@ class ActorLoop:
         }
         values.update({f"blocks_{name}": n for name, n in asdict(self._sink.counts).items()})
         values["weight_version"] = weights.version if weights else None
+        values["weight_age_s"] = round(self._feed.age_s(), 3) if weights else None
         values["weights_bad"] = self._feed.bad
         values["episodes_unsent"] = self._episodes_unsent
         values["max_x"] = max(lane.summary.max_x for lane in self._lanes)

@@ -80,7 +80,7 @@ def _actor(core: str, envs: int) -> Any:
         lanes=[_lane(core, spec, index) for index in range(envs)],
         policy=import_module("actor.policy").Policy(network, seed=1),
         sink=OpenSink(),
-        feed=SimpleNamespace(current=weights, poll=lambda: False, bad=0),
+        feed=SimpleNamespace(current=weights, poll=lambda: False, is_stale=lambda: False, bad=0),
         telemetry=SimpleNamespace(send=lambda _frames: True),
         heartbeat=SimpleNamespace(due=lambda: False),
         epsilon_of=lambda _env, _agent_steps: EPSILON,

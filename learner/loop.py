@@ -174,8 +174,6 @@ class LearnerLoop:
         if result.finite:
             self._source.send_priorities(ready, result.priorities)
         self._source.release(ready)
-        if self._parts.publisher.is_due(self._learner.updates):
-            self._publish()
 
     def _check_finite(self) -> None:
         if self._learner.consecutive_skipped_updates >= MAX_SKIPPED_IN_A_ROW:
@@ -195,6 +193,8 @@ class LearnerLoop:
             )
 
     def _look_after(self) -> None:
+        if self._parts.publisher.is_due(self._learner.updates):
+            self._publish()
         if time.monotonic() - self._reported_s >= self._plan.metrics_interval_s:
             self._report()
         if self._parts.heartbeat.due() or self._has_news():

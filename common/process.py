@@ -66,8 +66,9 @@ def run_process(
     log_file = Path(args.log_file) if args.log_file else None
     configure_logging(args.settings.run.run, args.role, args.index, log_file)
     stop, pulse = StopFlag.on_signals(), Pulse.from_environment()
-    # Only the learner has something to save when nobody is left to tell it to stop.
-    stop.end_with_parent(signal.SIGTERM if args.role == "learner" else signal.SIGKILL)
+    # Who has nothing to save goes at once, also out of an emulator that does not come back.
+    has_to_save = args.role in ("learner", "replay_server")
+    stop.end_with_parent(signal.SIGTERM if has_to_save else signal.SIGKILL)
     return run_program(peer_id(args.role, args.index), lambda: _run(plan(args), stop, pulse))
 
 

@@ -51,7 +51,8 @@ class Child:
     pulse: PulseWatch | None = None
     _request: StackRequest | None = None
 
-    def start(self, now_s: float, incarnation: Incarnation) -> None:
+    def start(self, now_s: float, incarnation: Incarnation) -> int:
+        """The number of the new process."""
         self.pulse, self._request, self.hang = PulseWatch(now_s), None, ""
         self.spec.log_file.parent.mkdir(parents=True, exist_ok=True)
         given = {
@@ -71,6 +72,7 @@ class Child:
             )
         self.pulse.close_writer()
         self.state = "running"
+        return self.process.pid
 
     def poll(self) -> int | None:
         """The exit code if the process has just ended; a signal counts as 128 + its number."""

@@ -40,47 +40,48 @@ class ProcessSpec:
 def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[ProcessSpec]:
     """In the order in which they are started."""
     learner_threads = learner_thread_count(settings.learner.learner_threads)
-    learner = _spec(settings, paths, "learner", extra=("--resume", resume))
-    learner = replace(
-        learner,
-        restart_argv=_command(paths, "learner", "--resume", "auto"),
-        environment={**learner.environment, **thread_environment(learner_threads)},
-    )
-    specs = [_spec(settings, paths, "replay_server"), learner]
+    specs = [
+        _spec(paths, "replay_server", 0, threads=1),
+        _spec(
+            paths,
+            "learner",
+            0,
+            threads=learner_threads,
+            extra=("--resume", resume),
+            restart_extra=("--resume", "auto"),
+        ),
+    ]
     for index in range(settings.actor.actors):
-        specs.append(_spec(settings, paths, "actor", index, extra=("--index", str(index))))
+        specs.append(_spec(paths, "actor", index, threads=1, extra=("--index", str(index))))
     for _ in range(settings.evaluation.evaluators):
-        specs.append(_spec(settings, paths, "evaluator", extra=("--evaluate",)))
-    return specs
+        specs.append(_spec(paths, "evaluator", 0, threads=1, extra=("--evaluate",)))
+    return [replace(spec, patience=patience_with(spec.role, settings)) for spec in specs]
 
 
-def _command(paths: RunPaths, role: Role, *extra: str) -> tuple[str, ...]:
-    # An evaluator is an actor that never explores.
-    module = "actor" if role == "evaluator" else role
-    return (sys.executable, "-m", module, "--config", str(paths.config), *extra)
-
-
-def _spec(
-    settings: Settings,
+def _spec(  # noqa: PLR0913 - a command line in parts
     paths: RunPaths,
     role: Role,
-    index: int = 0,
+    index: int,
     *,
+    threads: int,
     extra: tuple[str, ...] = (),
+    restart_extra: tuple[str, ...] | None = None,
 ) -> ProcessSpec:
-    name, command = peer_id(role, index), _command(paths, role, *extra)
+    name = peer_id(role, index)
+    # An evaluator is an actor that never explores.
+    module = "actor" if role == "evaluator" else role
+    command = (sys.executable, "-m", module, "--config", str(paths.config))
     return ProcessSpec(
         role=role,
         index=index,
-        argv=command,
-        restart_argv=command,
+        argv=(*command, *extra),
+        restart_argv=(*command, *(extra if restart_extra is None else restart_extra)),
         environment={
-            **thread_environment(1),
+            **thread_environment(threads),
             PARENT_PID_VARIABLE: str(os.getpid()),
             "PYTHONUNBUFFERED": "1",
         },
         log_file=paths.process_log(name),
         heartbeat_file=paths.process_heartbeat(name),
         diagnostics=paths.diagnostics,
-        patience=patience_with(role, settings),
     )

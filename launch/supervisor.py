@@ -50,7 +50,8 @@ class Supervisor:
 
     def _start(self, child: Child) -> None:
         self._incarnation = later_incarnation(self._incarnation)
-        child.start(self._clock(), self._incarnation)
+        pid = child.start(self._clock(), self._incarnation)
+        log.info("process started", extra={"child": child.spec.name, "child_pid": pid})
 
     def tick(self) -> None:
         now = self._clock()

@@ -58,12 +58,6 @@ class ReplayServer:
             self._beat()
         return handled > 0
 
-    def _has_news(self) -> bool:
-        """The first block that was stored: the launcher asks for it when this life ends."""
-        is_news = self._service.buffer.inserted_blocks_total > 0 and not self._has_told
-        self._has_told = self._has_told or is_news
-        return is_news
-
     def finish(self, deadline_s: float) -> None:
         del deadline_s
         self._beat()
@@ -102,6 +96,12 @@ class ReplayServer:
             frames = encode(answer.message, answer.arrays)
             if not self._router.send(answer.routing, frames):
                 self._service.counts.unsent_answers += 1
+
+    def _has_news(self) -> bool:
+        """The first block that was stored: the launcher asks for it when this life ends."""
+        is_news = self._service.buffer.inserted_blocks_total > 0 and not self._has_told
+        self._has_told = self._has_told or is_news
+        return is_news
 
     def _beat(self) -> None:
         values: dict[str, Scalar] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -40,10 +41,10 @@ class FaultTable:
         is_end = report.when == "call" or report.outcome != "passed"
         if "fault" not in said or not is_end:
             return
-        number, fault, promise = said["fault"]  # type: ignore[misc] # set below
+        number, fault, promise = cast("tuple[int, str, str]", said["fault"])
         verdict = {"passed": "holds", "failed": "BROKEN", "skipped": "skipped"}[report.outcome]
         measured = str(said.get("measured", "-"))
-        self.rows.append(Row(int(number), str(fault), str(promise), measured, verdict))
+        self.rows.append(Row(number, fault, promise, measured, verdict))
 
     def lines(self) -> list[str]:
         head = ["| # | fault | promise | measured | verdict |", "|---:|---|---|---|---|"]

@@ -17,7 +17,7 @@ from common.jsonl import last_record, read_jsonl
 from common.run_paths import RunPaths
 from tests.processes import end, processes_mentioning, start, wait_until, write_corridor
 
-START_DEADLINE_S = 60.0
+START_DEADLINE_S = 90.0
 STOP_DEADLINE_S = 30.0
 
 

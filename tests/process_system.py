@@ -21,7 +21,7 @@ from common.run_paths import RunPaths
 from common.settings_files import settings_to_dict
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-START_DEADLINE_S = 40.0
+START_DEADLINE_S = 90.0
 STOP_DEADLINE_S = 15.0
 
 

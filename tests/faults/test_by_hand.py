@@ -29,6 +29,8 @@ from tests.run_factory import corridor_settings
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
 
 MAX_AGE_S = 2.0
+PAUSING = ("--max-weight-age-s", str(MAX_AGE_S))
+"""For the lives that come after the first: those never repeat what they said."""
 NEVER_HELD: dict[str, object] = {"balance_slack_agent_steps": 10_000_000, "samples_per_insert": 0.5}
 
 
@@ -39,7 +41,7 @@ def system() -> Iterator[ProcessSystem]:
         "run": {"metrics_interval_s": 0.1},
         "endpoints": {**free_endpoints()},
         "replay": NEVER_HELD,
-        "actor": {"actors": 2, "max_weight_age_s": MAX_AGE_S},
+        "actor": {"actors": 2},
         "learner": {"checkpoint_interval_s": 2.0},
     }
     system = ProcessSystem(corridor_settings(folder, changes))
@@ -56,8 +58,6 @@ def system() -> Iterator[ProcessSystem]:
 @pytest.mark.fault(14, "late actor, idle learner", "first weights within 1 s of its HELLO")
 def test_a_late_actor_has_weights_at_once(system: ProcessSystem, measured: Measured) -> None:
     wait_until("an idle learner", lambda: system.beat("learner-0") != {}, START_DEADLINE_S)
-    # Longer than the learner repeats itself: what comes now was kept for whoever asks.
-    system.wait_for("learner-0", "uptime_s", MAX_AGE_S)
 
     peer = system.start("actor")
     system.wait_for(peer, "blocks_acked", 1)
@@ -66,7 +66,53 @@ def test_a_late_actor_has_weights_at_once(system: ProcessSystem, measured: Measu
     first_s = next(float(str(b["time"])) for b in beats if b.get("weight_version") is not None)
     delay_s = first_s - logged_at(system.log(peer), "environments ready")
     measured(f"{delay_s:.2f} s after its environments stood")
-    assert delay_s < 1.0 + 0.2
+    assert delay_s < 1.0
+
+
+@pytest.mark.fault(16, "learner restarted from an older step", "its older weights are believed")
+def test_an_older_version_of_a_newer_learner_is_believed(
+    system: ProcessSystem, measured: Measured
+) -> None:
+    system.wait_for("actor-0", "weight_version", 50)
+    actor = system.processes["actor-0"]
+    oldest = list_numbered(system.paths.checkpoints)[-1]
+    before = system.number("actor-0", "weight_version")
+
+    system.processes["learner-0"].kill()
+    system.processes["learner-0"].communicate(timeout=START_DEADLINE_S)
+    system.start("learner", 0, "--resume", str(oldest), *PAUSING)
+    wait_until(
+        "an older version",
+        lambda: system.number("actor-0", "weight_version") < before,
+        START_DEADLINE_S,
+    )
+    after = system.number("actor-0", "weight_version")
+    system.wait_for("actor-0", "weight_version", after + 1)
+
+    measured(f"version {before:.0f}, then {after:.0f} and rising; no actor restarted")
+    assert actor.poll() is None
+    assert system.number("replay_server-0", "replay_rejected_blocks_total") == 0
+
+
+@pytest.mark.fault(24, "duplicate actor id", "the newest life wins, the old one is told to exit")
+def test_the_newest_of_two_actors_with_one_name_wins(
+    system: ProcessSystem, measured: Measured
+) -> None:
+    system.wait_for("actor-0", "blocks_acked", 1)
+    old = system.processes["actor-0"]
+
+    system.start("actor", 0, *PAUSING)
+    new = system.processes["actor-0"]
+    _, errors = old.communicate(timeout=START_DEADLINE_S)
+    wait_until("the new one", lambda: system.beat("actor-0").get("pid") == new.pid, 30)
+    acked = system.number("actor-0", "blocks_acked")
+    system.wait_for("actor-0", "blocks_acked", acked + 1)
+
+    assert old.returncode == 2
+    (line,) = errors.splitlines()
+    assert "a newer actor-0 has taken over" in line
+    assert new.poll() is None
+    measured("the old one ended with 2 and said why, the new one goes on")
 
 
 @pytest.mark.fault(15, "stale weights", "age and lag are told; the actor pauses above the limit")
@@ -96,52 +142,6 @@ def test_an_actor_pauses_while_the_learner_is_silent(
 
 def pauses(system: ProcessSystem) -> bool:
     return system.beat("actor-0").get("state") == "waiting for fresh weights from the learner"
-
-
-@pytest.mark.fault(16, "learner restarted from an older step", "its older weights are believed")
-def test_an_older_version_of_a_newer_learner_is_believed(
-    system: ProcessSystem, measured: Measured
-) -> None:
-    system.wait_for("actor-0", "weight_version", 50)
-    actor = system.processes["actor-0"]
-    oldest = list_numbered(system.paths.checkpoints)[-1]
-    before = system.number("actor-0", "weight_version")
-
-    system.processes["learner-0"].kill()
-    system.processes["learner-0"].communicate(timeout=START_DEADLINE_S)
-    system.start("learner", 0, "--resume", str(oldest))
-    wait_until(
-        "an older version",
-        lambda: system.number("actor-0", "weight_version") < before,
-        START_DEADLINE_S,
-    )
-    after = system.number("actor-0", "weight_version")
-    system.wait_for("actor-0", "weight_version", after + 1)
-
-    measured(f"version {before:.0f}, then {after:.0f} and rising; no actor restarted")
-    assert actor.poll() is None
-    assert system.number("replay_server-0", "replay_rejected_blocks_total") == 0
-
-
-@pytest.mark.fault(24, "duplicate actor id", "the newest life wins, the old one is told to exit")
-def test_the_newest_of_two_actors_with_one_name_wins(
-    system: ProcessSystem, measured: Measured
-) -> None:
-    system.wait_for("actor-0", "blocks_acked", 1)
-    old = system.processes["actor-0"]
-
-    system.start("actor")
-    new = system.processes["actor-0"]
-    _, errors = old.communicate(timeout=START_DEADLINE_S)
-    wait_until("the new one", lambda: system.beat("actor-0").get("pid") == new.pid, 30)
-    acked = system.number("actor-0", "blocks_acked")
-    system.wait_for("actor-0", "blocks_acked", acked + 1)
-
-    assert old.returncode == 2
-    (line,) = errors.splitlines()
-    assert "a newer actor-0 has taken over" in line
-    assert new.poll() is None
-    measured("the old one ended with 2 and said why, the new one goes on")
 
 
 @pytest.mark.fault(9, "SIGTERM to programs on TCP", "exit 143, no port is left open")

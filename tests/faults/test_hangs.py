@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,14 @@ from tests.processes import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
 
+
+@dataclass(frozen=True, slots=True)
+class Crashing:
+    run: LaunchedRun
+    began_s: float
+
+
 MakeRun = Callable[..., LaunchedRun]
-DEADLINE_S = 10.0
 
 
 @pytest.fixture
@@ -33,6 +40,17 @@ def make_run(tmp_path: Path) -> Iterator[MakeRun]:
 
     yield make
     for run in made:
+        run.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def crashing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crashing]:
+    """Begun first and judged last: most of a crash loop is waiting."""
+    folder = tmp_path_factory.mktemp("crashing")
+    run = LaunchedRun(folder, "--actors", "1", faults={"fail_to_build": True})
+    try:
+        yield Crashing(run, time.monotonic())
+    finally:
         run.close()
 
 
@@ -105,32 +123,6 @@ def test_a_lost_launcher_takes_its_children_with_it(
     assert steps > 0
 
 
-@pytest.mark.fault(
-    3, "crash loop: no environment can be built", "five restarts with longer pauses, then exit 75"
-)
-def test_a_crash_loop_ends_the_run_with_the_last_words(
-    make_run: MakeRun, measured: Measured
-) -> None:
-    run = make_run("--actors", "1", fail_to_build=True)
-    began_s = time.monotonic()
-
-    ended = run.ended(began_s, deadline_s=150)
-
-    measured(f"exit {ended.code} after {ended.took_s:.0f} s and five restarts")
-    assert ended.code == 75, ended.output
-    assert "only 0 of 1 actors can be kept alive; actor-0: exit code 75" in ended.output
-    assert "told to fail to build" in ended.output.partition("last lines of")[2]
-    assert "restarts of actor-0: 5 (6 x exit code 75)" in ended.output
-    delays = [float(line.partition("delay_s=")[2]) for line in _restarts(run)]
-    for delay_s, least_s in zip(delays, (0.5, 1.0, 2.0, 4.0, 8.0), strict=True):
-        assert least_s <= delay_s <= 1.5 * least_s
-    assert run.left() == []
-
-
-def _restarts(run: LaunchedRun) -> list[str]:
-    return [line for line in run.log().splitlines() if "process ended, restarting" in line]
-
-
 @pytest.mark.fault(9, "Ctrl-C twice", "the second ends everything at once, nothing is left")
 def test_a_second_signal_ends_everything_at_once(make_run: MakeRun, measured: Measured) -> None:
     run = make_run()
@@ -145,3 +137,28 @@ def test_a_second_signal_ends_everything_at_once(make_run: MakeRun, measured: Me
     assert ended.code == 130
     assert ended.took_s < 3
     assert run.left() == []
+
+
+@pytest.mark.fault(
+    3, "crash loop: no environment can be built", "five restarts with longer pauses, then exit 75"
+)
+def test_a_crash_loop_ends_the_run_with_the_last_words(
+    crashing: Crashing, measured: Measured
+) -> None:
+    run = crashing.run
+
+    ended = run.ended(crashing.began_s, deadline_s=150)
+
+    measured(f"exit {ended.code} after five restarts")
+    assert ended.code == 75, ended.output
+    assert "only 0 of 1 actors can be kept alive; actor-0: exit code 75" in ended.output
+    assert "told to fail to build" in ended.output.partition("last lines of")[2]
+    assert "restarts of actor-0: 5 (6 x exit code 75)" in ended.output
+    delays = [float(line.partition("delay_s=")[2]) for line in _restarts(run)]
+    for delay_s, least_s in zip(delays, (0.5, 1.0, 2.0, 4.0, 8.0), strict=True):
+        assert least_s <= delay_s <= 1.5 * least_s
+    assert run.left() == []
+
+
+def _restarts(run: LaunchedRun) -> list[str]:
+    return [line for line in run.log().splitlines() if "process ended, restarting" in line]

@@ -182,7 +182,10 @@ def test_a_taken_port_ends_a_program_with_one_line(tmp_path: Path, measured: Mea
         system = ProcessSystem(corridor_settings(tmp_path, {"endpoints": endpoints}))
         peer = system.start("replay_server")
         began_s = time.monotonic()
-        _, errors = system.processes[peer].communicate(timeout=START_DEADLINE_S)
+        try:
+            _, errors = system.processes[peer].communicate(timeout=START_DEADLINE_S)
+        finally:
+            system.processes[peer].kill()
 
     assert system.processes[peer].returncode == 2
     (line,) = errors.splitlines()

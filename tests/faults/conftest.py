@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,11 +37,11 @@ class FaultTable:
         self.rows: list[Row] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        said = dict(report.user_properties)
+        said: dict[str, Any] = dict(report.user_properties)
         is_end = report.when == "call" or report.outcome != "passed"
         if "fault" not in said or not is_end:
             return
-        number, fault, promise = said["fault"]  # type: ignore[misc] # set below
+        number, fault, promise = said["fault"]
         verdict = {"passed": "holds", "failed": "BROKEN", "skipped": "skipped"}[report.outcome]
         measured = str(said.get("measured", "-"))
         self.rows.append(Row(int(number), str(fault), str(promise), measured, verdict))

@@ -52,6 +52,11 @@ class RunPaths:
         return self.root / "checkpoints"
 
     @property
+    def replay(self) -> Path:
+        """Cuts of the replay server and their pages."""
+        return self.root / "replay"
+
+    @property
     def lock(self) -> Path:
         return self.root / "launcher.lock"
 

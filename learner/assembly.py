@@ -188,6 +188,7 @@ def _plan(settings: Settings) -> LearnerPlan:
         max_agent_steps=settings.run.max_agent_steps,
         max_minutes=settings.run.max_minutes,
         metrics_interval_s=settings.run.metrics_interval_s,
+        saves_replay=replay.checkpoint_replay,
     )
 
 

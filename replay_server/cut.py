@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from common.checkpoint_files import JsonObject
+from common.checkpoint_files import JsonObject, checkpoint_name
 from common.errors import CheckpointCorrupt, CheckpointMismatch
 from replay_server.buffer import ReplayBuffer
 from replay_server.ledger import Ledger
@@ -23,7 +23,6 @@ from replay_server.storage import StorageLayout
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cut:
-    name: str
     agent_steps: int
     layout: StorageLayout
     quanta: Tensor
@@ -33,6 +32,11 @@ class Cut:
     counters: JsonObject
     shape: JsonObject
     """What a buffer must have in common with this one to take it over."""
+
+    @property
+    def name(self) -> str:
+        """That of the checkpoint which it belongs to."""
+        return checkpoint_name(self.agent_steps)
 
     def to_state(self, pages: list[Page]) -> JsonObject:
         layout: JsonObject = {
@@ -49,12 +53,9 @@ class Cut:
         }
 
 
-def take_cut(
-    name: str, agent_steps: int, buffer: ReplayBuffer, limiter: RateLimiter, ledger: Ledger
-) -> Cut:
+def take_cut(agent_steps: int, buffer: ReplayBuffer, limiter: RateLimiter, ledger: Ledger) -> Cut:
     """Copies a few megabytes; nobody has to wait for the disk."""
     return Cut(
-        name=name,
         agent_steps=agent_steps,
         layout=buffer.storage.layout(),
         quanta=buffer.priorities.tree.quanta().cpu(),

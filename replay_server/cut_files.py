@@ -75,6 +75,10 @@ class CutFolder:
         tensors = data.tensors[TENSORS_NAME.removesuffix(TENSOR_SUFFIX)]
         buffer.restore(saved.layout, tensors["quanta"], tensors["random_state"])
         self._pages = saved.pages
+        for newer in self.names():
+            if newer > name:
+                # A future that was given up; kept, it would be taken for the newest.
+                _remove(self._cuts_dir / newer)
         return saved
 
     def names(self) -> list[str]:

@@ -44,7 +44,7 @@ def cut_of(buffer: ReplayBuffer, agent_steps: int) -> Cut:
     limiter.add_sampled(33)
     for sequence in (0, 1, 4):
         ledger.accept("actor-0", Incarnation(7), sequence)
-    return take_cut(f"{agent_steps:011d}", agent_steps, buffer, limiter, ledger)
+    return take_cut(agent_steps, buffer, limiter, ledger)
 
 
 def use(buffer: ReplayBuffer, rounds: int) -> list[torch.Tensor]:

@@ -40,7 +40,7 @@ nightly: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m nightly $(ARGS)
 
 faults: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -m "not nightly" tests/faults $(ARGS)
+	$(BIN)/python -m pytest -m "not nightly" tests/faults --fault-table docs/reliability.md $(ARGS)
 
 soak: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.faults.soak $(ARGS)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 Measured = Callable[[str], None]
+BEGIN, FINISH = "<!-- faults -->\n", "<!-- end -->"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,7 +58,17 @@ class FaultTable:
                 terminalreporter.write_line(line)
         path = terminalreporter.config.getoption("fault_table")
         if path and self.rows:
-            Path(path).write_text("\n".join(self.lines()) + "\n", encoding="utf-8")
+            write_table(Path(path), self.lines())
+
+
+def write_table(path: Path, lines: list[str]) -> None:
+    """Between the marks of a page that has them, else as a file of its own."""
+    table = "\n".join(lines) + "\n"
+    page = path.read_text(encoding="utf-8") if path.exists() else ""
+    before, begin, rest = page.partition(BEGIN)
+    _, finish, after = rest.partition(FINISH)
+    marked = f"{before}{begin}{table}{finish}{after}" if begin and finish else table
+    path.write_text(marked, encoding="utf-8")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -38,8 +38,9 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # Ctrl-C in the terminal must reach the launcher alone: it knows the order.
-                start_new_session=True,
+                # Ctrl-C in the terminal must reach the launcher alone: it knows the order. Not a
+                # session of its own: Linux may share cores by session, and niceness counts within.
+                process_group=0,
             )
         self.state = "running"
 

@@ -70,7 +70,12 @@ def build(
         ],
         policy=Policy(net, seed_for(settings.run.seed, "policy", index)),
         sink=BlockSink(link, settings.actor.send_window, clock=clock),
-        feed=WeightFeed(subscriber, net, weight_contract(settings)),
+        feed=WeightFeed(
+            subscriber,
+            net,
+            weight_contract(settings),
+            max_age_s=settings.actor.max_weight_age_s,
+        ),
         telemetry=telemetry,
         heartbeat=heartbeat,
         epsilon_of=_epsilon_of(settings),

@@ -65,6 +65,7 @@ class ActorLoop:
         self._timer = PhaseTimer()
         self._epsilons: F32 = np.ones(len(parts.lanes), dtype=np.float32)
         self._agent_steps = 0
+        self._has_told = False
         self._episodes_unsent = 0
         self._ready: list[tuple[int, StepBlock]] = []
 
@@ -85,14 +86,22 @@ class ActorLoop:
         else:
             with self._timer.phase("wait"):
                 self._sink.pump(WAIT_MS)
-        if self._heartbeat.due():
+        if self._heartbeat.due() or self._has_news():
             self._beat("playing" if waits_for is None else f"waiting for {waits_for}")
         return waits_for is None
+
+    def _has_news(self) -> bool:
+        """The first block that was stored: the launcher asks for it when this life ends."""
+        is_news = self._sink.counts.acked > 0 and not self._has_told
+        self._has_told = self._has_told or is_news
+        return is_news
 
     def waits_for(self) -> str | None:
         """Whom the actor waits for, in words, or None while it can play."""
         if self._feed.current is None:
             return "weights from the learner"
+        if self._feed.is_stale():
+            return "fresh weights from the learner"
         return self._sink.waits_for() if self._ready else None
 
     def finish(self, deadline_s: float) -> None:
@@ -200,6 +209,7 @@ class ActorLoop:
         }
         values.update({f"blocks_{name}": n for name, n in asdict(self._sink.counts).items()})
         values["weight_version"] = weights.version if weights else None
+        values["weight_age_s"] = round(self._feed.age_s(), 3) if weights else None
         values["weights_bad"] = self._feed.bad
         values["episodes_unsent"] = self._episodes_unsent
         values["max_x"] = max(lane.summary.max_x for lane in self._lanes)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable
 from dataclasses import asdict
 
 from torch import nn
@@ -18,8 +20,15 @@ class WeightFeed:
     """Loads new weights into `network` when `poll` finds some."""
 
     def __init__(
-        self, subscriber: Subscriber, network: nn.Module, contract: WeightContract
+        self,
+        subscriber: Subscriber,
+        network: nn.Module,
+        contract: WeightContract,
+        *,
+        max_age_s: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Weights are stale when nothing came for `max_age_s`; 0: never."""
         self._subscriber = subscriber
         self._network = network
         self._contract = contract
@@ -27,6 +36,9 @@ class WeightFeed:
             name: tuple(tensor.shape) for name, tensor in network.state_dict().items()
         }
         self.current: WeightHeader | None = None
+        self._max_age_s = max_age_s
+        self._clock = clock
+        self._heard_s = clock()
         self.loaded = 0
         self.bad = 0
 
@@ -39,6 +51,8 @@ class WeightFeed:
             header = decode_header(frame)
             self._check(header.contract)
             if self.current is not None and header.order <= self.current.order:
+                if header.order == self.current.order:
+                    self._heard_s = self._clock()
                 return False
             header, tensors = decode_weights(frame, self._expected)
         except BadMessage as error:
@@ -47,8 +61,16 @@ class WeightFeed:
             return False
         self._network.load_state_dict(tensors)
         self.current = header
+        self._heard_s = self._clock()
         self.loaded += 1
         return True
+
+    def age_s(self) -> float:
+        """Seconds since the learner broadcast what we play with."""
+        return self._clock() - self._heard_s
+
+    def is_stale(self) -> bool:
+        return 0 < self._max_age_s < self.age_s()
 
     def _check(self, theirs: WeightContract) -> None:
         for name, ours in asdict(self._contract).items():

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from common.lifecycle import StopFlag
+from common.pulse import Pulse
 
 log = logging.getLogger(__name__)
 
@@ -58,12 +59,15 @@ class WaitLog:
             log.info("waiting", extra={"for": waits_for})
 
 
-def run_component(component: Component, stop: StopFlag, *, finish_deadline_s: float) -> int:
+def run_component(
+    component: Component, stop: StopFlag, *, finish_deadline_s: float, pulse: Pulse | None = None
+) -> int:
     """Drive a program until a signal, its own end or the loss of its parent; its exit code."""
-    waiting = WaitLog()
+    waiting, pulse = WaitLog(), pulse or Pulse(None)
     try:
         while not (stop.is_set() or component.is_done):
             component.tick()
+            pulse.turn()
             waiting.note(component.waits_for())
             if stop.orphaned():
                 log.warning("the launcher is gone, stopping")

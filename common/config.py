@@ -56,10 +56,12 @@ class RunSettings:
     """Stop after this many minutes of this start; 0 means no limit."""
     metrics_interval_s: float = 5.0
     """Seconds between two lines of metrics.jsonl and of each heartbeat."""
+    patience: float = 1.0
+    """Factor on the times after which a process that hangs is replaced; 0 means never."""
 
     def __post_init__(self) -> None:
         check_run_name(self.run)
-        require_at_least_zero(self, "seed", "max_agent_steps", "max_minutes")
+        require_at_least_zero(self, "seed", "max_agent_steps", "max_minutes", "patience")
         require_positive(self, "metrics_interval_s")
 
 

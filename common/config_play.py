@@ -107,6 +107,8 @@ class ActorSettings:
     """Share of training episodes that begin at moments of earlier ones."""
     frontier_starts: Literal["losses", "far"] = "losses"
     """losses: shortly before places where episodes were lost lately; far: where few have been."""
+    max_weight_age_s: float = 0.0
+    """Seconds without a word from the learner after which an actor pauses; 0 means never."""
     min_actors: int = 1
     """The run ends when fewer actors than this can be kept alive."""
 
@@ -117,6 +119,7 @@ class ActorSettings:
         require_between(self, 1, 64, "send_window")
         require_positive(self, "epsilon_anneal_agent_steps", "epsilon_warmup_agent_steps")
         require_between(self, 1, self.actors, "min_actors")
+        require_at_least_zero(self, "max_weight_age_s")
         require_between(self, 0, 0.95, "frontier_share")
 
     @property

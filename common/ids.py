@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from typing import Literal, NewType
@@ -18,9 +19,19 @@ RUN_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PEER_ID_PATTERN = re.compile(r"[a-z][a-z_]{0,31}-[0-9]{1,6}")
 
 
+INCARNATION_VARIABLE = "WARPZONE_INCARNATION"
+"""Set by the launcher, which lets lives grow even when the wall clock is set back."""
+
+
 def new_incarnation() -> Incarnation:
-    """Nanoseconds of the wall clock: ordered over restarts and hosts well enough, never reused."""
-    return Incarnation(time.time_ns())
+    """The launcher's, or nanoseconds of the wall clock: ordered over hosts well enough."""
+    given = os.environ.get(INCARNATION_VARIABLE, "")
+    return Incarnation(int(given) if given.isdigit() else time.time_ns())
+
+
+def later_incarnation(last: Incarnation) -> Incarnation:
+    """Greater than the last one, whatever the wall clock says."""
+    return Incarnation(max(time.time_ns(), last + 1))
 
 
 def peer_id(role: Role, index: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import logging
 import os
@@ -17,6 +18,9 @@ log = logging.getLogger(__name__)
 
 PARENT_PID_VARIABLE = "WARPZONE_PARENT_PID"
 """Set by the launcher: a process whose parent is not this one any more stops by itself."""
+ORPHAN_GRACE_S = 10
+"""For saving what must not be lost; after that the kernel ends an orphan."""
+_PR_SET_PDEATHSIG = 1
 
 
 class Interrupted(BaseException):
@@ -51,8 +55,24 @@ class StopFlag:
             self.on_second_signal()
             os._exit(self.exit_code)
         self._signal = number
+        if self.orphaned():
+            # Its default action is to end the process, even one that hangs while it saves.
+            signal.alarm(ORPHAN_GRACE_S)
         if self._raises:
             raise Interrupted
+
+    def end_with_parent(self, number: signal.Signals) -> None:
+        """Let the kernel send this signal when the launcher dies: a loop that hangs cannot look.
+
+        On Linux only; elsewhere `orphaned` has to do.
+        """
+        if self._parent_pid is None:
+            return
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number))
+        if self.orphaned():
+            # It died before we asked.
+            os.kill(os.getpid(), number)
 
     @contextmanager
     def raising(self) -> Iterator[None]:

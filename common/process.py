@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from common.errors import ConfigError
 from common.ids import Role, peer_id
 from common.lifecycle import Interrupted, StopFlag, run_program
 from common.logs import configure_logging
+from common.pulse import Pulse
 
 
 class ProcessArgs(Protocol):
@@ -63,11 +65,14 @@ def run_process(
         return refuse(program, error)
     log_file = Path(args.log_file) if args.log_file else None
     configure_logging(args.settings.run.run, args.role, args.index, log_file)
-    stop = StopFlag.on_signals()
-    return run_program(peer_id(args.role, args.index), lambda: _run(plan(args), stop))
+    stop, pulse = StopFlag.on_signals(), Pulse.from_environment()
+    # Who has nothing to save goes at once, also out of an emulator that does not come back.
+    has_to_save = args.role in ("learner", "replay_server")
+    stop.end_with_parent(signal.SIGTERM if has_to_save else signal.SIGKILL)
+    return run_program(peer_id(args.role, args.index), lambda: _run(plan(args), stop, pulse))
 
 
-def _run(work: Work, stop: StopFlag) -> int:
+def _run(work: Work, stop: StopFlag, pulse: Pulse) -> int:
     # Here, because `--help` should wait for neither zmq nor torch.
     from common.transport import ZmqNetwork  # noqa: PLC0415
 
@@ -76,7 +81,7 @@ def _run(work: Work, stop: StopFlag) -> int:
     try:
         with stop.raising():
             component = work.build(network)
-        return run_component(component, stop, finish_deadline_s=work.finish_deadline_s)
+        return run_component(component, stop, finish_deadline_s=work.finish_deadline_s, pulse=pulse)
     except Interrupted:
         return int(stop.exit_code)
     finally:

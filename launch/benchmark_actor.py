@@ -30,6 +30,7 @@ class OpenSink:
     """A replay server that acknowledges everything before it is sent."""
 
     next_sequence = 1
+    counts = SimpleNamespace(acked=0)
 
     def pump(self, timeout_ms: int = 0) -> None: ...
 
@@ -79,7 +80,7 @@ def _actor(core: str, envs: int) -> Any:
         lanes=[_lane(core, spec, index) for index in range(envs)],
         policy=import_module("actor.policy").Policy(network, seed=1),
         sink=OpenSink(),
-        feed=SimpleNamespace(current=weights, poll=lambda: False, bad=0),
+        feed=SimpleNamespace(current=weights, poll=lambda: False, is_stale=lambda: False, bad=0),
         telemetry=SimpleNamespace(send=lambda _frames: True),
         heartbeat=SimpleNamespace(due=lambda: False),
         epsilon_of=lambda _env, _agent_steps: EPSILON,

@@ -1,19 +1,31 @@
-"""One supervised process: its starts, its end, its last words."""
+"""One supervised process: its starts, its pulse, its end, its last words."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from common.ids import INCARNATION_VARIABLE, Incarnation
 from common.jsonl import last_record
+from common.pulse import PULSE_VARIABLE
 from launch.plan import ProcessSpec
+from launch.pulse_watch import PulseWatch
+from launch.stacks import StackRequest, keep_stacks, kernel_state
 
 ChildState = Literal["new", "running", "waiting", "off", "ended"]
 LAST_LINES = 50
+ACHIEVEMENTS = {
+    "actor": "blocks_acked",
+    "replay_server": "replay_push_blocks_total",
+    "learner": "updates_here",
+    "evaluator": "progress",
+}
+"""The field of the heartbeat that says whether a life did what it is for."""
 
 
 @dataclass(slots=True)
@@ -25,24 +37,43 @@ class Child:
     state: ChildState = "new"
     restarts: int = 0
     fruitless_restarts: int = 0
+    """Restarts since a life achieved something."""
     start_at_s: float = 0.0
     """When a waiting child is started again, on the supervisor's clock."""
     exit_codes: list[int] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Why its lives ended, in few words, and how often."""
+    last_reason: str = ""
+    last_dump: Path | None = None
+    """Stacks of the last life that hung."""
+    hang: str = ""
+    """Why this life is being killed."""
+    pulse: PulseWatch | None = None
+    _request: StackRequest | None = None
 
-    def start(self) -> None:
+    def start(self, now_s: float, incarnation: Incarnation) -> int:
+        """The number of the new process."""
+        self.pulse, self._request, self.hang = PulseWatch(now_s), None, ""
         self.spec.log_file.parent.mkdir(parents=True, exist_ok=True)
+        given = {
+            INCARNATION_VARIABLE: str(incarnation),
+            PULSE_VARIABLE: str(self.pulse.writer),
+        }
         with self.spec.log_file.open("ab") as log:
             self.process = subprocess.Popen(
                 self.spec.restart_argv if self.restarts else self.spec.argv,
-                env={**os.environ, **self.spec.environment},
+                env={**os.environ, **self.spec.environment, **given},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                pass_fds=(self.pulse.writer,),
                 # Ctrl-C in the terminal must reach the launcher alone: it knows the order. Not a
                 # session of its own: Linux may share cores by session, and niceness counts within.
                 process_group=0,
             )
+        self.pulse.close_writer()
         self.state = "running"
+        return self.process.pid
 
     def poll(self) -> int | None:
         """The exit code if the process has just ended; a signal counts as 128 + its number."""
@@ -54,7 +85,42 @@ class Child:
         code = code if code >= 0 else 128 - code
         self.exit_codes.append(code)
         self.state = "ended"
+        if self.pulse is not None:
+            if self._request is not None and not self.hang:
+                # Too early in its start to answer, and the question itself has ended it.
+                self._note_hang(self._request, self.process.pid, self.pulse)
+            self.pulse.close()
+            self.pulse = None
         return code
+
+    def look(self, now_s: float) -> bool:
+        """Feel the pulse; True at the moment when a hanging process has to be killed.
+
+        A process that hangs is first asked for its stacks, which takes a look or more.
+        """
+        if self.pulse is None or self.process is None or self.hang:
+            return False
+        self.pulse.look(now_s)
+        if self._request is not None and self._request.is_settled(now_s):
+            self._note_hang(self._request, self.process.pid, self.pulse)
+            return True
+        if self._request is None and self.pulse.is_over(self.spec.patience):
+            self._request = StackRequest(self.spec.log_file, now_s)
+            self.signal(signal.SIGUSR1)
+        return False
+
+    def _note_hang(self, request: StackRequest, pid: int, pulse: PulseWatch) -> None:
+        where = "" if pulse.has_turned else " while starting"
+        self.hang = f"no progress for {pulse.silent_s:.0f} s{where}"
+        stacks, beat = request.stacks(), self.heartbeat()
+        if not stacks:
+            self.hang += f", no answer ({kernel_state(pid)})"
+        words = (
+            f"{self.spec.name} (pid {pid}): {self.hang}; killed\n"
+            f"it said last: {beat.get('state', 'nothing')}, progress {beat.get('progress', 0)}"
+        )
+        path = self.spec.diagnostics / f"{self.spec.name}-{pid}-stacks.txt"
+        self.last_dump = keep_stacks(path, words, stacks)
 
     def signal(self, number: signal.Signals) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -77,10 +143,26 @@ class Child:
         alive = self.process is not None and record and record.get("pid") == self.process.pid
         return record if alive and record else {}
 
+    def note_end(self, how: str) -> None:
+        """Remember why this life ended, and whether it was of any use."""
+        self.last_reason = self.hang or how
+        self.reasons["no progress" if self.hang else how] += 1
+        if self.has_achieved():
+            self.fruitless_restarts = 0
+
+    def describe_end(self) -> str:
+        stacks = f", stacks in {self.last_dump}" if self.hang and self.last_dump else ""
+        return f"{self.spec.name}: {self.last_reason}{stacks}"
+
+    def describe_restarts(self) -> str:
+        """A line for the summary of a run."""
+        why = ", ".join(f"{count} x {reason}" for reason, count in self.reasons.items())
+        stacks = f"; last stacks in {self.last_dump}" if self.last_dump else ""
+        return f"restarts of {self.spec.name}: {self.restarts} ({why}){stacks}"
+
     def has_achieved(self) -> bool:
-        """Whether this life did what it is for: a first block stored, else any progress."""
-        beat = self.heartbeat()
-        value = beat.get("blocks_acked" if self.spec.role == "actor" else "progress", 0)
+        """Whether this life did what it is for: stored a first block, made an update."""
+        value = self.heartbeat().get(ACHIEVEMENTS[self.spec.role], 0)
         return isinstance(value, int) and value > 0
 
     def last_lines(self) -> list[str]:

@@ -29,7 +29,9 @@ class ProcessRow:
     restarts: int
     beat: Values
     silent_s: float | None = None
-    """Seconds since the last heartbeat, where that is too long."""
+    """Seconds since its loop turned last, where that is too long."""
+    reason: str = ""
+    """Why the life before this one ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,9 @@ def plain_line(snapshot: Snapshot) -> str:
         f"loss={number(m.get('loss_total'), 3)}",
         f"processes={running}/{len(snapshot.processes)}",
     ]
+    restarts = sum(row.restarts for row in snapshot.processes)
+    if restarts:
+        parts.append(f"restarts={restarts}")
     if snapshot.budget is not None:
         parts.append(f"done={percent(snapshot.budget)}")
     return " ".join(parts)
@@ -160,8 +165,9 @@ def _figures(m: Values) -> Table:
 
 def _processes(rows: Sequence[ProcessRow]) -> Table:
     table = Table(expand=False, box=None, padding=(0, 2))
-    for title in ("process", "state", "rate", "cpu", "memory", "restarts"):
-        table.add_column(title, justify="left" if title in ("process", "state") else "right")
+    for title in ("process", "state", "rate", "cpu", "memory", "restarts", "last end"):
+        is_text = title in ("process", "state", "last end")
+        table.add_column(title, justify="left" if is_text else "right")
     for row in rows[:MAX_ROWS]:
         beat = row.beat
         state, colour = _state_of(row)
@@ -172,9 +178,10 @@ def _processes(rows: Sequence[ProcessRow]) -> Table:
             f"{number(beat.get('cpu_percent'))} %",
             f"{number(beat.get('rss_mb'))} MB",
             str(row.restarts),
+            Text(row.reason),
         )
     if len(rows) > MAX_ROWS:
-        table.add_row(f"... {len(rows) - MAX_ROWS} more", "", "", "", "", "")
+        table.add_row(f"... {len(rows) - MAX_ROWS} more")
     return table
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from common.checkpoint_files import NUMBERED_NAME
@@ -14,6 +14,7 @@ from common.devices import learner_thread_count, thread_environment
 from common.ids import Role, peer_id
 from common.lifecycle import PARENT_PID_VARIABLE
 from common.run_paths import RunPaths
+from launch.patience import Patience, patience_with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,9 @@ class ProcessSpec:
     environment: Mapping[str, str]
     log_file: Path
     heartbeat_file: Path
+    diagnostics: Path
+    """Folder for the stacks of a process that hangs."""
+    patience: Patience = field(default_factory=Patience)
 
     @property
     def name(self) -> str:
@@ -59,7 +63,7 @@ def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[
         specs.append(_spec(paths, "actor", index, threads=1, extra=("--index", str(index))))
     for _ in range(settings.evaluation.evaluators):
         specs.append(_spec(paths, "evaluator", 0, threads=1, extra=("--evaluate",)))
-    return specs
+    return [replace(spec, patience=patience_with(spec.role, settings)) for spec in specs]
 
 
 def _cut_of(resume: str) -> str:
@@ -93,4 +97,5 @@ def _spec(  # noqa: PLR0913 - a command line in parts
         },
         log_file=paths.process_log(name),
         heartbeat_file=paths.process_heartbeat(name),
+        diagnostics=paths.diagnostics,
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 
 from common.errors import ExitCode
 
+_SIGNAL_BASE = 128
 FIRST_DELAY_S = 0.5
 MAX_DELAY_S = 30.0
 MAX_FRUITLESS_RESTARTS = 5
@@ -31,3 +33,11 @@ def restart_delay_s(fruitless_restarts: int, jitter: float, policy: RestartPolic
     """`jitter` in 0..1 spreads processes that died together; it adds up to half the delay."""
     delay = policy.first_delay_s * 2.0**fruitless_restarts
     return min(delay * (1.0 + 0.5 * jitter), policy.max_delay_s)
+
+
+def describe_exit(exit_code: int) -> str:
+    """In the words of the live view and of the summary."""
+    try:
+        return f"ended by {signal.Signals(exit_code - _SIGNAL_BASE).name}"
+    except ValueError:
+        return f"exit code {exit_code}"

@@ -26,7 +26,7 @@ from launch.supervisor import Supervisor
 POLL_S = 0.1
 SHOW_INTERVAL_S = 0.5
 SECONDS_PER_MINUTE = 60.0
-SILENT_AFTER_INTERVALS = 3
+SILENT_AFTER_S = 3.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,7 +42,11 @@ class Session:
     on_kill: Callable[[], None] = lambda: None
     """What must still happen when everything is killed at once."""
     started_s: float = field(default_factory=time.monotonic)
-    started_unix_s: float = field(default_factory=time.time)
+    _earlier_metrics: dict[str, object] | None = field(init=False)
+    """Of an earlier start: its buffer and its rates are gone."""
+
+    def __post_init__(self) -> None:
+        self._earlier_metrics = last_record(self.paths.metrics)
 
     @property
     def elapsed_s(self) -> float:
@@ -58,8 +62,7 @@ class Session:
 
     def snapshot(self, processes: list[ProcessRow]) -> Snapshot:
         metrics = last_record(self.paths.metrics) or {}
-        if _number(metrics.get("time")) < self.started_unix_s:
-            # Of an earlier start: its buffer and its rates are gone.
+        if metrics == self._earlier_metrics:
             metrics = {}
         return Snapshot(
             run=self.settings.run.run,
@@ -77,10 +80,6 @@ class Session:
         if run.max_agent_steps and isinstance(steps, int):
             shares.append(steps / run.max_agent_steps)
         return max(shares, default=None)
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def run_processes(session: Session) -> ExitCode:
@@ -133,32 +132,40 @@ def _watch(
     shown_s = -SHOW_INTERVAL_S
     while not (session.stop.is_set() or session.out_of_time() or supervisor.outcome is not None):
         supervisor.tick()
+        while supervisor.news:
+            _say(session.console, supervisor.news.pop(0))
         if session.elapsed_s - shown_s >= SHOW_INTERVAL_S:
             shown_s = session.elapsed_s
-            show(_rows(session, supervisor))
+            show(_rows(supervisor))
         time.sleep(POLL_S)
 
 
-def _rows(session: Session, supervisor: Supervisor) -> list[ProcessRow]:
-    limit_s = SILENT_AFTER_INTERVALS * session.settings.run.metrics_interval_s
+def _rows(supervisor: Supervisor) -> list[ProcessRow]:
     rows = []
     for child in supervisor.children:
-        beat = child.heartbeat()
-        heard = beat.get("time")
-        age_s = time.time() - heard if isinstance(heard, float) else 0.0
+        pulse = child.pulse
+        silent_s = pulse.silent_s if pulse is not None and pulse.has_turned else 0.0
         rows.append(
             ProcessRow(
                 name=child.spec.name,
                 state=child.state,
                 restarts=child.restarts,
-                beat=beat,
-                silent_s=age_s if age_s > limit_s else None,
+                reason=child.last_reason,
+                beat=child.heartbeat(),
+                silent_s=silent_s if silent_s > SILENT_AFTER_S else None,
             )
         )
     return rows
 
 
+def _say(console: Console, line: str) -> None:
+    console.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
 def _explain(console: Console, supervisor: Supervisor) -> None:
+    for child in supervisor.children:
+        if child.reasons:
+            _say(console, child.describe_restarts())
     if supervisor.outcome in (None, ExitCode.DONE):
         return
     console.print(f"the run ended: {supervisor.reason}", style="red", markup=False)

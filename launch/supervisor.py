@@ -1,4 +1,4 @@
-"""Starts the processes in order, restarts what crashes, stops everything in order."""
+"""Starts the processes in order, replaces what crashes or hangs, stops everything in order."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from common.errors import ExitCode
+from common.ids import Incarnation, later_incarnation
 from launch.child import Child
 from launch.plan import ProcessSpec
-from launch.restart import RestartPolicy, may_restart, restart_delay_s
+from launch.restart import RestartPolicy, describe_exit, may_restart, restart_delay_s
 
 log = logging.getLogger(__name__)
 
@@ -37,13 +38,21 @@ class Supervisor:
         self.outcome: ExitCode | None = None
         self.reason = ""
         self.blame: Child | None = None
+        self.news: list[str] = []
+        """Lines for the person at the terminal, who takes them out."""
         self._min_actors = min_actors
         self._policy = policy or RestartPolicy()
         self._clock = clock
+        self._incarnation = Incarnation(0)
 
     def start(self) -> None:
         for child in self.children:
-            child.start()
+            self._start(child)
+
+    def _start(self, child: Child) -> None:
+        self._incarnation = later_incarnation(self._incarnation)
+        pid = child.start(self._clock(), self._incarnation)
+        log.info("process started", extra={"child": child.spec.name, "child_pid": pid})
 
     def tick(self) -> None:
         now = self._clock()
@@ -53,7 +62,9 @@ class Supervisor:
                 self._on_exit(child, code)
             elif child.state == "waiting" and now >= child.start_at_s:
                 child.restarts += 1
-                child.start()
+                self._start(child)
+            elif child.state == "running" and child.look(now):
+                self._end_hang(child)
 
     def stop(self) -> None:
         """Ask each group to end, wait for it, then insist; nobody is left behind."""
@@ -88,36 +99,51 @@ class Supervisor:
                 self.outcome, self.blame = ExitCode.TEMPORARY, child
                 self.reason = f"{child.spec.name} did not save at the end (exit code {code})"
 
+    def _end_hang(self, child: Child) -> None:
+        extra = {"child": child.spec.name, "reason": child.hang, "stacks": child.last_dump or "-"}
+        log.error("process hangs, killed", extra=extra)
+        child.signal(signal.SIGKILL)
+
     def _on_exit(self, child: Child, code: int) -> None:
         if child.spec.role == "learner" and code == ExitCode.DONE:
             self._end(ExitCode.DONE, "the budget is used up", None)
             return
-        child.fruitless_restarts = 0 if child.has_achieved() else child.fruitless_restarts + 1
-        extra = {"child": child.spec.name, "exit_code": code, "restarts": child.restarts}
+        child.note_end(describe_exit(code))
+        extra = {
+            "child": child.spec.name,
+            "reason": child.last_reason,
+            "exit_code": code,
+            "restarts": child.restarts,
+        }
         if may_restart(code, child.fruitless_restarts, self._policy):
             delay_s = restart_delay_s(child.fruitless_restarts, random.random(), self._policy)  # noqa: S311 - jitter
             log.warning("process ended, restarting", extra={**extra, "delay_s": round(delay_s, 2)})
+            self.news.append(f"{child.describe_end()}; started again in {delay_s:.1f} s")
+            child.fruitless_restarts += 1
             child.start_at_s = self._clock() + delay_s
             child.state = "waiting"
             return
         log.error("process ended for good", extra=extra)
+        self.news.append(f"{child.describe_end()}; switched off")
         child.state = "off"
         self._judge(child, code)
 
     def _judge(self, child: Child, code: int) -> None:
         """Decide whether the run can go on without this slot."""
+        refused = code == ExitCode.CONFIGURATION
+        outcome = ExitCode.CONFIGURATION if refused else ExitCode.TEMPORARY
         if child.spec.role == "evaluator":
             log.error("training goes on without evaluation", extra={"child": child.spec.name})
-        elif code == ExitCode.CONFIGURATION:
-            self._end(ExitCode.CONFIGURATION, f"{child.spec.name} refused its settings", child)
         elif child.spec.role != "actor":
-            self._end(ExitCode.TEMPORARY, f"{child.spec.name} keeps failing", child)
+            words = "refused its settings" if refused else f"keeps failing ({child.last_reason})"
+            self._end(outcome, f"{child.spec.name} {words}", child)
         else:
             actors = [other for other in self.children if other.spec.role == "actor"]
             usable = sum(other.state != "off" for other in actors)
             if usable < self._min_actors:
                 reason = f"only {usable} of {len(actors)} actors can be kept alive"
-                self._end(ExitCode.TEMPORARY, reason, child)
+                why = "refused its settings" if refused else child.last_reason
+                self._end(outcome, f"{reason}; {child.spec.name}: {why}", child)
 
     def _end(self, outcome: ExitCode, reason: str, blame: Child | None) -> None:
         if self.outcome is None:

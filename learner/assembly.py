@@ -152,6 +152,7 @@ def _publisher(settings: Settings, network: Network, identity: Identity) -> Weig
         weight_contract(settings),
         generation=identity.incarnation,
         interval_updates=settings.learner.publish_interval_updates,
+        repeat_s=settings.actor.max_weight_age_s / 3,
     )
 
 

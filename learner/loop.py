@@ -98,6 +98,8 @@ class LearnerLoop:
         self._rates = RateMeter()
         self._gpu_window = GpuWindow()
         self._is_waiting = True
+        self._first_update = parts.learner.updates
+        self._has_told = False
         self._started_s = time.monotonic()
         self._reported_s = self._started_s
         self.saved: Path | None = None
@@ -182,8 +184,6 @@ class LearnerLoop:
         if result.finite:
             self._source.send_priorities(ready, result.priorities)
         self._source.release(ready)
-        if self._parts.publisher.is_due(self._learner.updates):
-            self._publish()
 
     def _check_finite(self) -> None:
         if self._learner.consecutive_skipped_updates >= MAX_SKIPPED_IN_A_ROW:
@@ -203,19 +203,28 @@ class LearnerLoop:
             )
 
     def _look_after(self) -> None:
+        if self._parts.publisher.is_due(self._learner.updates):
+            self._publish()
         if time.monotonic() - self._reported_s >= self._plan.metrics_interval_s:
             self._report()
-        if self._parts.heartbeat.due():
+        if self._parts.heartbeat.due() or self._has_news():
             self._beat()
         archive = self._parts.archive
         if archive is not None and archive.due(self._progress.agent_steps):
             with self._timer.phase("checkpoint"):
                 self.save()
 
+    def _has_news(self) -> bool:
+        """The first update: the launcher asks for it when this life ends."""
+        is_news = self._learner.updates > self._first_update and not self._has_told
+        self._has_told = self._has_told or is_news
+        return is_news
+
     def _beat(self) -> None:
         readings, error = self._parts.gpus.last() if self._parts.gpus else (None, "not watched")
         count = None if readings is None else len(readings)
         values: dict[str, Scalar] = {"gpu_error": error, "gpu_count": count}
+        values["updates_here"] = self._learner.updates - self._first_update
         values |= {f"share_{name}": round(share, 4) for name, share in self._shares.items()}
         for gpu in readings or []:
             values.update({f"gpu{gpu['index']}_{name}": value for name, value in gpu.items()})

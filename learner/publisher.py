@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 from torch import nn
 
@@ -14,19 +15,28 @@ from common.weights import WeightContract, WeightHeader, encode_weights
 class WeightPublisher:
     """Publishes when the version has grown by the interval, and answers late subscribers."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it says, and when
         self,
         socket: Publisher,
         contract: WeightContract,
         *,
         generation: int,
         interval_updates: int,
+        repeat_s: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`generation` is new at every start, so that older versions are believed again."""
+        """`generation` is new at every start, so that older versions are believed again.
+
+        After `repeat_s` the same version is said again, so that actors that wait for us can tell
+        a learner that waits for them from one that is gone; 0: never.
+        """
         self._socket = socket
         self._contract = contract
         self._generation = generation
         self._interval_updates = interval_updates
+        self._repeat_s = repeat_s
+        self._clock = clock
+        self._published_s = clock()
         self.version = -1
 
     def publish(
@@ -44,10 +54,13 @@ class WeightPublisher:
             spec=self._contract.spec,
         )
         self._socket.publish(encode_weights(header, plain_state_dict(network)))
+        self._published_s = self._clock()
         self.version = version
 
     def is_due(self, version: int) -> bool:
-        return version - self.version >= self._interval_updates
+        waited_s = self._clock() - self._published_s
+        is_repeated = 0 < self._repeat_s <= waited_s
+        return is_repeated or version - self.version >= self._interval_updates
 
     def pump(self) -> int:
         return self._socket.pump()

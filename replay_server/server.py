@@ -31,6 +31,7 @@ class ReplayServer:
         self._rare = RareLog()
         self._timer = PhaseTimer()
         self._handled = 0
+        self._has_told = False
 
     @property
     def is_done(self) -> bool:
@@ -53,7 +54,7 @@ class ReplayServer:
         with self._timer.phase("serve"):
             self._send(self._service.settle())
         self._handled += handled
-        if self._heartbeat.due():
+        if self._heartbeat.due() or self._has_news():
             self._beat()
         return handled > 0
 
@@ -96,6 +97,12 @@ class ReplayServer:
             frames = encode(answer.message, answer.arrays)
             if not self._router.send(answer.routing, frames):
                 self._service.counts.unsent_answers += 1
+
+    def _has_news(self) -> bool:
+        """The first block that was stored: the launcher asks for it when this life ends."""
+        is_news = self._service.buffer.inserted_blocks_total > 0 and not self._has_told
+        self._has_told = self._has_told or is_news
+        return is_news
 
     def _beat(self) -> None:
         values: dict[str, Scalar] = {

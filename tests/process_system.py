@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from common.config import Settings
@@ -19,7 +21,7 @@ from common.run_paths import RunPaths
 from common.settings_files import settings_to_dict
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-START_DEADLINE_S = 40.0
+START_DEADLINE_S = 90.0
 STOP_DEADLINE_S = 15.0
 
 
@@ -57,6 +59,15 @@ def start_program(package: str, words: Sequence[str]) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def logged_at(log: Path, event: str) -> float:
+    """Unix time of the first record of this event."""
+    for line in log.read_text().splitlines():
+        stamp = re.match(r"(\S+ \S+) INFO \[.*?\] (.*)", line)
+        if stamp is not None and stamp[2].startswith(event):
+            return datetime.fromisoformat(stamp[1]).timestamp()
+    raise AssertionError(f"{log} has no record {event!r}")
 
 
 @dataclass

@@ -7,10 +7,12 @@ arrives, and uniformly random play arrives in fewer than one episode of a hundre
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -39,6 +41,7 @@ OPTIMAL_RETURN: Final = (
 )
 """Undiscounted return of the best policy, 2.3125."""
 MAX_EPISODE_AGENT_STEPS: Final = 64
+FAULTS_VARIABLE: Final = "WARPZONE_CORRIDOR_FAULTS"
 
 _GROUND: Final = 96
 _FLAG: Final = 160
@@ -54,6 +57,27 @@ class CorridorFaults:
     segfault_at_agent_step: int = 0
     agent_step_delay_s: float = 0.0
     """Pause in every agent step, to play as slowly as an emulator."""
+    fail_to_build: bool = False
+    once_file: str = ""
+    """Who makes this file first misbehaves; who finds it behaves. Empty: all do, always."""
+
+    @classmethod
+    def from_environment(cls) -> CorridorFaults:
+        """The fields as a JSON object in `WARPZONE_CORRIDOR_FAULTS`: for tests of processes."""
+        text = os.environ.get(FAULTS_VARIABLE, "")
+        try:
+            return cls(**json.loads(text)) if text else cls()
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"{FAULTS_VARIABLE}: {error}") from error
+
+    def may_happen(self) -> bool:
+        if not self.once_file:
+            return True
+        try:
+            Path(self.once_file).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
 
 
 class CorridorEnv:
@@ -65,7 +89,9 @@ class CorridorEnv:
         if size < NUM_CELLS:
             raise ConfigError(f"the corridor needs size >= {NUM_CELLS}, got {size}")
         self._size = size
-        self._faults = faults or CorridorFaults()
+        self._faults = faults or CorridorFaults.from_environment()
+        if self._faults.fail_to_build:
+            raise EnvironmentFailed("told to fail to build")
         self._ring = FrameRing(stack, size, size)
         self._stack = stack
         self._cell = 0
@@ -149,6 +175,13 @@ class CorridorEnv:
         faults, now = self._faults, self._total_agent_steps
         if faults.agent_step_delay_s:
             time.sleep(faults.agent_step_delay_s)
+        moments = (
+            faults.raise_at_agent_step,
+            faults.segfault_at_agent_step,
+            faults.hang_at_agent_step,
+        )
+        if now not in moments or not faults.may_happen():
+            return
         if now == faults.raise_at_agent_step:
             raise EnvironmentFailed(f"told to fail at agent step {now}")
         if now == faults.segfault_at_agent_step:

@@ -45,7 +45,7 @@ class FaultTable:
         number, fault, promise = said["fault"]
         verdict = {"passed": "holds", "failed": "BROKEN", "skipped": "skipped"}[report.outcome]
         measured = str(said.get("measured", "-"))
-        self.rows.append(Row(int(number), str(fault), str(promise), measured, verdict))
+        self.rows.append(Row(number, fault, promise, measured, verdict))
 
     def lines(self) -> list[str]:
         head = ["| # | fault | promise | measured | verdict |", "|---:|---|---|---|---|"]

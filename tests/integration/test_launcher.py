@@ -1,8 +1,10 @@
-"""The launcher as a user meets it: wrong input, signals, a second launcher, a lost launcher."""
+"""The launcher as a user meets it: wrong input, an early Ctrl-C, a fresh start.
+
+Signals, a second launcher and a lost launcher are in tests/faults/.
+"""
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import time
@@ -13,7 +15,6 @@ import pytest
 
 from common.checkpoint_files import list_numbered
 from common.jsonl import last_record
-from common.settings_files import load_settings
 from tests.processes import end, processes_mentioning, run, start, wait_until, write_corridor
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -92,47 +93,6 @@ def launcher(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         end(process)
         for child in processes_mentioning(str(tmp_path)):
             child.kill()
-
-
-def test_sigterm_saves_and_leaves_nothing(launcher: subprocess.Popen[str], tmp_path: Path) -> None:
-    endpoint = load_settings(tmp_path / "r" / "config.json").endpoints.replay_endpoint
-    folder = Path(endpoint.removeprefix("ipc://")).parent
-    before = folder.exists()
-
-    launcher.terminate()
-    output, _ = launcher.communicate(timeout=20)
-
-    assert launcher.returncode == 143
-    assert "checkpoint: " in output
-    assert "checkpoint: none" not in output
-    assert processes_mentioning(str(tmp_path)) == []
-    assert before
-    assert not folder.exists()
-
-
-def test_a_lost_launcher_takes_its_children_with_it(
-    launcher: subprocess.Popen[str], tmp_path: Path
-) -> None:
-    os.kill(launcher.pid, signal.SIGKILL)
-    launcher.wait()
-
-    took_s = wait_until(lambda: not processes_mentioning(str(tmp_path)), 15, "all children gone")
-
-    assert took_s < 10
-
-
-def test_a_second_launcher_is_refused_and_told_by_whom(
-    launcher: subprocess.Popen[str], tmp_path: Path
-) -> None:
-    words = ("--device", "cpu", "--runs-dir", str(tmp_path), "--run", "r")
-
-    answers = [run(LOCAL, *words, timeout_s=20), run(LOCAL, *words, "--fresh", timeout_s=20)]
-
-    for code, output in answers:
-        assert code == 2
-        assert f"in use by process {launcher.pid}" in output
-    assert launcher.poll() is None
-    assert (tmp_path / "r" / "metrics.jsonl").exists()
 
 
 def test_fresh_moves_the_earlier_run_aside(launcher: subprocess.Popen[str], tmp_path: Path) -> None:

@@ -5,13 +5,10 @@ The tests of one transport share the processes; the last of them stops what is l
 
 from __future__ import annotations
 
-import re
 import shutil
-import socket
 import tempfile
 import time
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -23,6 +20,7 @@ from tests.process_system import (
     START_DEADLINE_S,
     ProcessSystem,
     free_endpoints,
+    logged_at,
     start_program,
     wait_until,
 )
@@ -83,15 +81,6 @@ def test_an_actor_that_starts_later_joins_at_once(system: ProcessSystem) -> None
     assert delay_s < JOIN_DEADLINE_S
 
 
-def logged_at(log: Path, event: str) -> float:
-    """Unix time of the first record of this event."""
-    for line in log.read_text().splitlines():
-        stamp = re.match(r"(\S+ \S+) INFO \[.*?\] (.*)", line)
-        if stamp is not None and stamp[2].startswith(event):
-            return datetime.fromisoformat(stamp[1]).timestamp()
-    raise AssertionError(f"{log} has no record {event!r}")
-
-
 def test_an_actor_of_another_run_ends_and_names_both_sides(system: ProcessSystem) -> None:
     system.wait_for("learner-0", "progress", 1)
 
@@ -122,22 +111,6 @@ def test_sigterm_ends_each_in_time(system: ProcessSystem, peer: str) -> None:
     if peer == "learner-0":
         saved = load_checkpoint(list_numbered(system.paths.checkpoints)[0])
         assert saved.agent_steps > 0
-
-
-def test_a_taken_port_ends_a_program_with_one_line(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        endpoint = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-        endpoints = {**free_endpoints(), "replay_endpoint": endpoint}
-        system = ProcessSystem(corridor_settings(tmp_path, {"endpoints": endpoints}))
-        peer = system.start("replay_server")
-        _, errors = system.processes[peer].communicate(timeout=START_DEADLINE_S)
-
-    assert system.processes[peer].returncode == 2
-    (line,) = errors.splitlines()
-    assert endpoint in line
-    assert "another run" in line
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -10,11 +11,13 @@ import numpy as np
 import pytest
 
 from actor.env.corridor import (
+    FAULTS_VARIABLE,
     FLAG_CELL,
     NUM_ACTIONS,
     OPTIMAL_AGENT_STEPS,
     OPTIMAL_RETURN,
     PITS,
+    WALK,
     CorridorEnv,
     CorridorFaults,
     draw,
@@ -148,3 +151,26 @@ def test_it_hangs_when_told_to() -> None:
             process.wait(timeout=0.5)
 
         process.kill()
+
+
+def test_faults_of_a_process_come_from_its_environment_and_happen_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    faults = {"raise_at_agent_step": 1, "once_file": str(tmp_path / "once")}
+    monkeypatch.setenv(FAULTS_VARIABLE, json.dumps(faults))
+    first, second = CorridorEnv(), CorridorEnv()
+    first.reset()
+    second.reset()
+
+    with pytest.raises(EnvironmentFailed, match="told to fail"):
+        first.step(WALK)
+
+    second.step(WALK)
+
+
+@pytest.mark.parametrize("text", ["no json", '{"no_such_fault": 1}', "[1]"])
+def test_faults_that_do_not_exist_are_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FAULTS_VARIABLE, text)
+
+    with pytest.raises(ConfigError, match=FAULTS_VARIABLE):
+        CorridorEnv()

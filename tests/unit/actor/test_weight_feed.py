@@ -11,6 +11,7 @@ from common.errors import ProtocolMismatch
 from common.memory_transport import MemoryNetwork
 from common.specs import DataSpec
 from common.weights import WeightHeader, encode_weights
+from tests.fake_clock import FakeClock
 
 SPEC = DataSpec(height=16, width=16, stack=2, num_actions=3, n_step=2)
 HEADER = WeightHeader(
@@ -26,11 +27,18 @@ HEADER = WeightHeader(
 
 
 class Broadcast:
-    def __init__(self) -> None:
+    def __init__(self, max_age_s: float = 0.0) -> None:
         network = MemoryNetwork()
+        self.clock = FakeClock()
         self._publisher = network.publisher("weights")
         self.network = nn.Linear(2, 3)
-        self.feed = WeightFeed(network.subscriber("weights"), self.network, HEADER.contract)
+        self.feed = WeightFeed(
+            network.subscriber("weights"),
+            self.network,
+            HEADER.contract,
+            max_age_s=max_age_s,
+            clock=self.clock,
+        )
 
     def send(self, value: float, **changes: object) -> None:
         header = replace(HEADER, **changes)  # type: ignore[arg-type] # names and types of fields
@@ -140,3 +148,43 @@ def test_tensors_of_another_network_are_counted_and_not_loaded() -> None:
     assert not broadcast.feed.poll()
     assert broadcast.feed.bad == 1
     assert broadcast.feed.current is None
+
+
+def test_weights_grow_stale_until_the_learner_speaks_again() -> None:
+    broadcast = Broadcast(max_age_s=5.0)
+    broadcast.send(0.5)
+    broadcast.feed.poll()
+
+    broadcast.clock.advance(4.0)
+    fresh = broadcast.feed.is_stale()
+    broadcast.clock.advance(2.0)
+    stale = broadcast.feed.is_stale()
+    # The same version, repeated by a learner that waits.
+    broadcast.send(0.5)
+    broadcast.feed.poll()
+
+    assert (fresh, stale) == (False, True)
+    assert not broadcast.feed.is_stale()
+    assert broadcast.feed.age_s() == 0.0
+
+
+def test_an_older_version_does_not_make_weights_fresh() -> None:
+    broadcast = Broadcast(max_age_s=5.0)
+    broadcast.send(0.5)
+    broadcast.feed.poll()
+
+    broadcast.clock.advance(6.0)
+    broadcast.send(0.1, version=HEADER.version - 1)
+    broadcast.feed.poll()
+
+    assert broadcast.feed.is_stale()
+
+
+def test_without_a_limit_weights_are_never_stale() -> None:
+    broadcast = Broadcast()
+    broadcast.send(0.5)
+    broadcast.feed.poll()
+
+    broadcast.clock.advance(1e9)
+
+    assert not broadcast.feed.is_stale()

@@ -30,6 +30,7 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
         "max_agent_steps": [-1],
         "max_minutes": [-0.1, NAN, INF],
         "metrics_interval_s": [0, -1, NAN, INF],
+        "patience": [-1, NAN, INF],
     },
     EnvSettings: {
         "stage": ["", "0-1", "9-1", "1-5", "1-1 ", "random"],
@@ -56,6 +57,7 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
         "epsilon_anneal_agent_steps": [0, -1],
         "epsilon_warmup_agent_steps": [0, -1],
         "min_actors": [-1, 0, 9],
+        "max_weight_age_s": [-1, NAN, INF],
         "frontier_share": [-0.1, 0.96, NAN],
     },
     CurriculumSettings: {

@@ -39,7 +39,7 @@ def test_a_plain_line_says_what_matters() -> None:
 
     for part in ("[train] 00:01:05", "steps=12,345", "fill=25 %", "best_x=1,401", "clears=2"):
         assert part in line
-    assert line.endswith("processes=1/3 done=50 %")
+    assert line.endswith("processes=1/3 restarts=8 done=50 %")
 
 
 def test_without_a_terminal_lines_are_rare() -> None:

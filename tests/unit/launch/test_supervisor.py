@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ def spec(folder: Path, role: Role, script: str, restart_script: str | None = Non
         environment={},
         log_file=folder / f"{role}.log",
         heartbeat_file=folder / f"{role}.jsonl",
+        diagnostics=folder / "diagnostics",
     )
 
 
@@ -75,8 +77,10 @@ def test_a_crash_loop_ends_the_run_with_the_last_lines(stage: Stage, tmp_path: P
 
     assert outcome is ExitCode.TEMPORARY
     assert supervisor.blame is not None
-    assert supervisor.blame.restarts == 1
-    assert supervisor.blame.last_lines() == ["no cartridge"] * 2
+    assert supervisor.blame.restarts == QUICK.max_fruitless_restarts
+    assert supervisor.blame.last_lines() == ["no cartridge"] * 3
+    assert "only 0 of 1 actors can be kept alive; actor-0: exit code 75" in supervisor.reason
+    assert supervisor.news[-1] == "actor-0: exit code 75; switched off"
 
 
 def test_a_configuration_error_ends_the_run_at_once(stage: Stage, tmp_path: Path) -> None:
@@ -84,6 +88,19 @@ def test_a_configuration_error_ends_the_run_at_once(stage: Stage, tmp_path: Path
 
     assert run_until_outcome(supervisor) is ExitCode.CONFIGURATION
     assert supervisor.children[0].restarts == 0
+
+
+def test_one_actor_that_refuses_its_settings_does_not_end_the_others(
+    stage: Stage, tmp_path: Path
+) -> None:
+    refused = spec(tmp_path, "actor", "raise SystemExit(2)")
+    good = replace(spec(tmp_path, "actor", FOREVER), index=1, log_file=tmp_path / "actor-1.log")
+    supervisor = stage.supervise(refused, good)
+
+    run_until_outcome(supervisor, deadline_s=1.0)
+
+    assert supervisor.outcome is None
+    assert [child.state for child in supervisor.children] == ["off", "running"]
 
 
 def test_training_goes_on_without_an_evaluator_whatever_it_says(

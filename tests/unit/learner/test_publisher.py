@@ -5,6 +5,7 @@ import torch
 from common.memory_transport import MemoryNetwork
 from common.weights import WeightContract, decode_weights
 from learner.publisher import WeightPublisher
+from tests.fake_clock import FakeClock
 from tests.learner_factory import TINY, tiny_learner
 
 CONTRACT = WeightContract(run_id="mine", network="small", num_quantiles=4, spec=TINY)
@@ -38,3 +39,23 @@ def test_a_version_is_due_after_the_interval() -> None:
     assert before_any
     assert not publisher.is_due(29)
     assert publisher.is_due(30)
+
+
+def test_the_same_version_is_said_again_after_a_while_when_that_is_asked_for() -> None:
+    clock = FakeClock()
+    publisher = WeightPublisher(
+        MemoryNetwork().publisher("weights"),
+        CONTRACT,
+        generation=5,
+        interval_updates=10,
+        repeat_s=3.0,
+        clock=clock,
+    )
+    publisher.publish(tiny_learner().online, version=20, agent_steps=0, shares={})
+
+    clock.advance(2.9)
+    too_early = publisher.is_due(20)
+    clock.advance(0.2)
+
+    assert not too_early
+    assert publisher.is_due(20)

@@ -1,0 +1,164 @@
+"""What lives and does not move, what cannot start, and a launcher that is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from common.checkpoint_files import list_numbered, verify_checkpoint
+from tests.faults.conftest import Measured
+from tests.launched_run import LaunchedRun
+from tests.processes import wait_until
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+@dataclass(frozen=True, slots=True)
+class Crashing:
+    run: LaunchedRun
+    began_s: float
+
+
+MakeRun = Callable[..., LaunchedRun]
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> Iterator[MakeRun]:
+    made: list[LaunchedRun] = []
+
+    def make(*words: str, **faults: object) -> LaunchedRun:
+        folder = tmp_path / f"run-{len(made)}"
+        folder.mkdir()
+        made.append(LaunchedRun(folder, *words, faults=faults))
+        return made[-1]
+
+    yield make
+    for run in made:
+        run.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def crashing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crashing]:
+    """Begun first and judged last: most of a crash loop is waiting."""
+    folder = tmp_path_factory.mktemp("crashing")
+    run = LaunchedRun(folder, "--actors", "1", faults={"fail_to_build": True})
+    try:
+        yield Crashing(run, time.monotonic())
+    finally:
+        run.close()
+
+
+@pytest.mark.fault(
+    2, "actor hangs: endless env.step, SIGSTOP", "seen after 10 s, stacks kept, killed, replaced"
+)
+def test_hanging_actors_are_replaced(make_run: MakeRun, tmp_path: Path, measured: Measured) -> None:
+    run = make_run(
+        *("--actors", "3"),
+        hang_at_agent_step=200,
+        once_file=str(tmp_path / "once"),
+        agent_step_delay_s=0.005,
+    )
+    run.wait("an actor that hangs", (tmp_path / "once").exists)
+    first = run.pids()
+    time.sleep(1.0)
+    # The one that hangs says nothing more; of the other two one is stopped.
+    moving = [peer for peer in ("actor-0", "actor-1", "actor-2") if _moves(run, peer)]
+    stopped, well = moving[:2]
+    began_s = time.monotonic()
+    run.kill(stopped, signal.SIGSTOP)
+    (hung,) = {"actor-0", "actor-1", "actor-2"} - set(moving)
+    run.wait("the end of the one that hangs", lambda: f"child={hung} reason" in run.log(), 40)
+    run.wait("the end of the stopped one", lambda: f"child={stopped} reason" in run.log(), 40)
+    seen_s = time.monotonic() - began_s
+    run.wait_for_new_life(hung, first[hung], "blocks_acked")
+    run.wait_for_new_life(stopped, first[stopped], "blocks_acked")
+
+    dumps = {path.name: path.read_text() for path in run.paths.diagnostics.glob("*-stacks.txt")}
+    hung_dump = dumps[f"{hung}-{first[hung]}-stacks.txt"]
+    assert "_misbehave" in hung_dump
+    assert "no answer (stopped)" in dumps[f"{stopped}-{first[stopped]}-stacks.txt"]
+    assert run.pid(well) == first[well]
+    assert len(dumps) == 2
+    ended = run.stop(signal.SIGINT)
+    measured(f"SIGSTOP seen after {seen_s:.1f} s; stacks name _misbehave; the others went on")
+    assert ended.code == 130, ended.output
+    assert "1 x no progress" in ended.output
+    assert run.left() == []
+
+
+def _moves(run: LaunchedRun, peer: str) -> bool:
+    before = run.number(peer, "uptime_s")
+    end_s = time.monotonic() + 3.0
+    while time.monotonic() < end_s:
+        if run.number(peer, "uptime_s") > before:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.fault(
+    10, "launcher SIGKILL while an actor hangs", "all processes gone within 5 s, learner saved"
+)
+def test_a_lost_launcher_takes_its_children_with_it(
+    make_run: MakeRun, tmp_path: Path, measured: Measured
+) -> None:
+    once = tmp_path / "once"
+    run = make_run(hang_at_agent_step=600, once_file=str(once))
+    run.wait_for("learner-0", "updates_here", 5)
+    run.wait("an actor that hangs", once.exists)
+
+    os.kill(run.launcher.pid, signal.SIGKILL)
+    run.launcher.wait()
+    took_s = wait_until(lambda: not run.left(), 30, "all children gone")
+
+    steps = verify_checkpoint(list_numbered(run.paths.checkpoints)[0]).agent_steps
+    measured(f"all gone after {took_s:.1f} s, checkpoint of {steps} agent steps")
+    assert took_s < 5
+    assert steps > 0
+
+
+@pytest.mark.fault(9, "Ctrl-C twice", "the second ends everything at once, nothing is left")
+def test_a_second_signal_ends_everything_at_once(make_run: MakeRun, measured: Measured) -> None:
+    run = make_run()
+    run.wait_for("learner-0", "progress", 1)
+    run.kill("learner-0", signal.SIGSTOP)
+
+    run.launcher.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    ended = run.stop(signal.SIGINT)
+
+    measured(f"exit {ended.code} after {ended.took_s:.1f} s, although the learner was stopped")
+    assert ended.code == 130
+    assert ended.took_s < 3
+    assert run.left() == []
+
+
+@pytest.mark.fault(
+    3, "crash loop: no environment can be built", "five restarts with longer pauses, then exit 75"
+)
+def test_a_crash_loop_ends_the_run_with_the_last_words(
+    crashing: Crashing, measured: Measured
+) -> None:
+    run = crashing.run
+
+    ended = run.ended(crashing.began_s, deadline_s=150)
+
+    measured(f"exit {ended.code} after five restarts")
+    assert ended.code == 75, ended.output
+    assert "only 0 of 1 actors can be kept alive; actor-0: exit code 75" in ended.output
+    assert "told to fail to build" in ended.output.partition("last lines of")[2]
+    assert "restarts of actor-0: 5 (6 x exit code 75)" in ended.output
+    delays = [float(line.partition("delay_s=")[2]) for line in _restarts(run)]
+    for delay_s, least_s in zip(delays, (0.5, 1.0, 2.0, 4.0, 8.0), strict=True):
+        assert least_s <= delay_s <= 1.5 * least_s
+    assert run.left() == []
+
+
+def _restarts(run: LaunchedRun) -> list[str]:
+    return [line for line in run.log().splitlines() if "process ended, restarting" in line]

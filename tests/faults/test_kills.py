@@ -1,0 +1,233 @@
+"""One run that is hurt again and again, test after test; the last of them ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from common.checkpoint_files import list_numbered, verify_checkpoint
+from common.settings_files import load_settings
+from tests.faults.conftest import Measured
+from tests.launched_run import LaunchedRun
+from tests.processes import run as run_command
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
+
+ACTORS = ("actor-0", "actor-1", "actor-2")
+WINDOW = 4
+BLOCK_STEPS = 16
+SLACK_STEPS = 50
+STEP_DELAY_S = 0.002
+SHIFTED_CLOCK = """
+import time
+_offset = {offset!r}
+_time, _time_ns = time.time, time.time_ns
+def _shift():
+    with open(_offset) as file:
+        return int(file.read() or 0)
+time.time = lambda: _time() + _shift()
+time.time_ns = lambda: _time_ns() + _shift() * 10**9
+"""
+
+
+class HurtRun(LaunchedRun):
+    """With a wall clock that the test can set."""
+
+    def __init__(self, folder: Path) -> None:
+        self.offset = folder / "offset"
+        self.offset.write_text("0")
+        (folder / "sitecustomize.py").write_text(SHIFTED_CLOCK.format(offset=str(self.offset)))
+        balance = ("--balance-slack-agent-steps", str(SLACK_STEPS), "--samples-per-insert", "1")
+        words = ("--actors", "3", "--block-steps", str(BLOCK_STEPS), *balance)
+        faults = {"agent_step_delay_s": STEP_DELAY_S}
+        super().__init__(folder, *words, faults=faults, env={"PYTHONPATH": str(folder)})
+
+
+@pytest.fixture(scope="module")
+def hurt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HurtRun]:
+    run = HurtRun(tmp_path_factory.mktemp("hurt"))
+    try:
+        run.wait_for("learner-0", "updates_here", 10)
+        yield run
+    finally:
+        run.close()
+
+
+@pytest.mark.fault(
+    13, "learner slower than actors", "memory flat, samples per insert within 5 % and the slack"
+)
+def test_a_slow_learner_holds_the_actors(hurt: HurtRun, measured: Measured) -> None:
+    peers = (*ACTORS, "replay_server-0")
+    before = {peer: hurt.rss_mb(peer) for peer in peers}
+    began = hurt.number("replay_server-0", "replay_push_total")
+    pid = hurt.pid("learner-0")
+
+    end_s = time.monotonic() + 8.0
+    while time.monotonic() < end_s:
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.2)
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(0.1)
+    growth_mb = max(hurt.rss_mb(peer) - before[peer] for peer in peers)
+    stored = hurt.number("replay_server-0", "replay_push_total")
+    ratio = hurt.number("replay_server-0", "samples_per_insert")
+
+    waits = [hurt.number(actor, "share_wait") for actor in ACTORS]
+    measured(f"{stored - began:.0f} steps in 8 s, {ratio:.3f} for 1, {growth_mb:+.1f} MB")
+    assert max(waits) > 0.1
+    under_way = len(ACTORS) * WINDOW * BLOCK_STEPS
+    assert abs(ratio - 1) * (stored - 500) < 0.05 * stored + SLACK_STEPS + under_way
+    # The buffer of 20,000 steps fills while we look: some 6 MB in all.
+    assert growth_mb < 8
+
+
+@pytest.mark.fault(
+    1,
+    "actor SIGKILL, again and again",
+    "seen within 1 s, started again within 2 s, others go on, nothing twice",
+)
+def test_killed_actors_come_back(hurt: HurtRun, measured: Measured) -> None:
+    others = hurt.pids()
+    seen, started, took = [], [], []
+    for victim in ("actor-1", "actor-2", "actor-1"):
+        played, before = hurt.number("actor-0", "progress"), hurt.log()
+        old = hurt.kill(victim)
+        seen.append(hurt.wait_for_news(f"process ended, restarting child={victim}", before))
+        restart_s = hurt.wait_for_news(f"process started child={victim}", before)
+        started.append(seen[-1] + restart_s)
+        playing_s = hurt.wait_for_new_life(victim, old, "blocks_acked", 30)
+        took.append(started[-1] + playing_s)
+        assert hurt.number("actor-0", "progress") > played
+    same = ("actor-0", "learner-0", "replay_server-0")
+
+    assert {peer: hurt.pid(peer) for peer in same} == {peer: others[peer] for peer in same}
+    sent, acked = 0, 0
+    for actor in ACTORS:
+        for beat in hurt.last_beats(actor).values():
+            sent += int(str(beat["blocks_submitted"]))
+            acked += int(str(beat["blocks_acked"]))
+    hurt.wait("a newer heartbeat", lambda: _stored(hurt) >= acked)
+    # A life tells of itself every 0.2 s: what it stored after its last word is counted here only.
+    unheard = _stored(hurt) - acked
+    measured(
+        f"seen after {max(seen):.1f} s, started after {max(started):.1f} s, playing after "
+        f"{max(took):.1f} s; {sent} blocks sent, {acked} acked, {_stored(hurt):.0f} stored"
+    )
+    assert max(seen) < 1
+    assert max(started) < 2
+    assert 0 <= unheard <= len(took) * 2 * WINDOW + len(ACTORS) * 2 * WINDOW
+    assert hurt.number("replay_server-0", "replay_rejected_blocks_total") == 0
+    assert hurt.log().count("process ended, restarting child=actor") == len(took)
+
+
+def _stored(run: LaunchedRun) -> float:
+    return run.number("replay_server-0", "replay_push_blocks_total")
+
+
+@pytest.mark.fault(22, "emulator segfault", "only that actor dies, and it is replaced")
+def test_a_segfault_ends_one_actor(hurt: HurtRun, measured: Measured) -> None:
+    others = hurt.pids()
+
+    old = hurt.kill("actor-2", signal.SIGSEGV)
+    took_s = hurt.wait_for_new_life("actor-2", old, "blocks_acked", 30)
+
+    now = hurt.pids()
+    assert {peer for peer in now if now[peer] != others[peer]} == {"actor-2"}
+    assert "child=actor-2 reason=ended by SIGSEGV" in hurt.log()
+    assert "Fatal Python error: Segmentation fault" in hurt.log("actor-2")
+    measured(f"playing again after {took_s:.1f} s, stack in its log")
+
+
+@pytest.mark.fault(
+    4, "replay server SIGKILL, again and again", "others survive, memory bounded, no block twice"
+)
+def test_a_killed_replay_server_comes_back(hurt: HurtRun, measured: Measured) -> None:
+    others, memory = hurt.pids(), {peer: hurt.rss_mb(peer) for peer in (*ACTORS, "learner-0")}
+    took = []
+    for _ in range(4):
+        old = hurt.kill("replay_server-0")
+        took.append(hurt.wait_for_new_life("replay_server-0", old, "replay_push_blocks_total", 30))
+    trained = hurt.number("learner-0", "progress")
+    hurt.wait_for("learner-0", "progress", trained, 30)
+
+    now = hurt.pids()
+    assert {peer for peer in now if now[peer] != others[peer]} == {"replay_server-0"}
+    growth_mb = max(hurt.rss_mb(peer) - memory[peer] for peer in memory)
+    assert growth_mb < 32
+    for actor in ACTORS:
+        beat = hurt.beat(actor)
+        out = int(str(beat["blocks_submitted"])) - int(str(beat["blocks_acked"]))
+        assert 0 <= out <= WINDOW + int(str(beat["blocks_rejected"]))
+    assert hurt.number("replay_server-0", "replay_rejected_blocks_total") == 0
+    measured(f"4 kills, storing again after {max(took):.1f} s at most, {growth_mb:+.1f} MB")
+
+
+@pytest.mark.fault(23, "two launchers on one run", "the second refuses, names the first, exit 2")
+def test_a_second_launcher_is_refused_and_told_by_whom(hurt: HurtRun, measured: Measured) -> None:
+    words = ("--device", "cpu", "--runs-dir", str(hurt.folder), "--run", "r")
+
+    began_s = time.monotonic()
+    answers = [run_command("launch/local.py", *words, timeout_s=20)]
+    took_s = time.monotonic() - began_s
+    answers.append(run_command("launch/local.py", *words, "--fresh", timeout_s=20))
+
+    for code, output in answers:
+        assert code == 2
+        assert f"in use by process {hurt.launcher.pid}" in output
+    assert hurt.launcher.poll() is None
+    assert hurt.paths.metrics.exists()
+    measured(f"refused after {took_s:.1f} s, interpreter included")
+
+
+@pytest.mark.fault(21, "the clock is set back an hour, then on", "nobody is killed or refused")
+def test_a_clock_that_jumps_harms_nobody(hurt: HurtRun, measured: Measured) -> None:
+    others = hurt.pids()
+
+    hurt.offset.write_text("-3600")
+    killed = {peer: hurt.kill(peer) for peer in ("actor-0", "learner-0")}
+    hurt.wait_for_new_life("actor-0", killed["actor-0"], "blocks_acked", 40)
+    hurt.wait_for_new_life("learner-0", killed["learner-0"], "updates_here", 40)
+    newest = hurt.number("learner-0", "incarnation")
+    hurt.wait("weights of the newest learner", lambda: _version(hurt) > 0, 30)
+    hurt.offset.write_text("7200")
+    time.sleep(2.0)
+
+    now = hurt.pids()
+    assert {peer for peer in now if now[peer] != others[peer]} == set(killed)
+    assert newest < time.time_ns() + 3600 * 10**9
+    assert "no progress" not in hurt.log()
+    assert "hangs" not in hurt.log()
+    measured("two processes replaced meanwhile, both believed; no false alarm")
+
+
+def _version(run: LaunchedRun) -> float:
+    versions = [run.number(actor, "weight_version") for actor in ACTORS]
+    learner = run.number("learner-0", "progress")
+    return min(versions) if max(versions) <= learner else 0
+
+
+@pytest.mark.fault(9, "SIGTERM", "checkpoint and clean exit within 10 s, 143, no orphan, no socket")
+def test_sigterm_saves_and_leaves_nothing(hurt: HurtRun, measured: Measured) -> None:
+    endpoint = load_settings(hurt.paths.config).endpoints.replay_endpoint
+    sockets = Path(endpoint.removeprefix("ipc://")).parent
+    assert sockets.exists()
+
+    ended = hurt.stop(signal.SIGTERM)
+
+    steps = verify_checkpoint(list_numbered(hurt.paths.checkpoints)[0]).agent_steps
+    measured(f"{ended.took_s:.1f} s, exit {ended.code}, checkpoint of {steps} agent steps")
+    assert ended.code == 143, ended.output
+    assert ended.took_s < 10
+    assert hurt.left() == []
+    assert not sockets.exists()
+    for actor in ACTORS:
+        beat = hurt.beat(actor)
+        parts = [int(str(beat[f"blocks_{name}"])) for name in ("acked", "rejected", "dropped")]
+        assert beat["state"] == "stopped"
+        assert beat["blocks_submitted"] == sum(parts)
+    assert "restarts of actor-1: 2 (2 x ended by SIGKILL)" in ended.output

@@ -64,15 +64,16 @@ def run_process(
     log_file = Path(args.log_file) if args.log_file else None
     configure_logging(args.settings.run.run, args.role, args.index, log_file)
     stop = StopFlag.on_signals()
-    return run_program(peer_id(args.role, args.index), lambda: _run(plan(args), stop))
+    return run_program(peer_id(args.role, args.index), lambda: _run(args, plan, stop))
 
 
-def _run(work: Work, stop: StopFlag) -> int:
+def _run(args: Args, plan: Callable[[Args], Work], stop: StopFlag) -> int:
     # Here, because `--help` should wait for neither zmq nor torch.
     from common.transport import ZmqNetwork  # noqa: PLC0415
 
+    work = plan(args)
     limit_torch_threads(work.threads)
-    network = ZmqNetwork()
+    network = ZmqNetwork(keys_dir=args.settings.endpoints.keys_dir)
     try:
         with stop.raising():
             component = work.build(network)

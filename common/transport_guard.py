@@ -230,7 +230,7 @@ class Guard:
         return fresh
 
     def _tell(self, address: str, reason: str) -> None:
-        if self._rare.allows(address, time.monotonic()):
+        if self._rare.allows(f"{address} {reason}", time.monotonic()):
             log.warning("connection refused", extra={"address": address, "reason": reason})
 
 

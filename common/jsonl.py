@@ -55,7 +55,9 @@ class JsonlWriter:
         os.close(self._file)
 
     def _open(self) -> int:
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        # No links: in a folder that came from elsewhere one could lead to any file of ours.
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        file = os.open(self._path, flags, 0o600)
         size = os.fstat(file).st_size
         if size and os.pread(file, 1, size - 1) != b"\n":
             # A writer before us was killed inside its line; end it so that ours stays readable.

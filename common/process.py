@@ -69,15 +69,16 @@ def run_process(
     # Who has nothing to save goes at once, also out of an emulator that does not come back.
     has_to_save = args.role in ("learner", "replay_server")
     stop.end_with_parent(signal.SIGTERM if has_to_save else signal.SIGKILL)
-    return run_program(peer_id(args.role, args.index), lambda: _run(plan(args), stop, pulse))
+    return run_program(peer_id(args.role, args.index), lambda: _run(args, plan, stop, pulse))
 
 
-def _run(work: Work, stop: StopFlag, pulse: Pulse) -> int:
+def _run(args: Args, plan: Callable[[Args], Work], stop: StopFlag, pulse: Pulse) -> int:
     # Here, because `--help` should wait for neither zmq nor torch.
     from common.transport import ZmqNetwork  # noqa: PLC0415
 
+    work = plan(args)
     limit_torch_threads(work.threads)
-    network = ZmqNetwork()
+    network = ZmqNetwork(keys_dir=args.settings.endpoints.keys_dir)
     try:
         with stop.raising():
             component = work.build(network)

@@ -59,10 +59,10 @@ def run_process(
     words = sys.argv[1:] if argv is None else argv
     try:
         args = parse_args(program, words, default(settings_from_config_flag(words)))
+        log_file = Path(args.log_file) if args.log_file else None
+        configure_logging(args.settings.run.run, args.role, args.index, log_file)
     except ConfigError as error:
         return refuse(program, error)
-    log_file = Path(args.log_file) if args.log_file else None
-    configure_logging(args.settings.run.run, args.role, args.index, log_file)
     stop = StopFlag.on_signals()
     return run_program(peer_id(args.role, args.index), lambda: _run(plan(args), stop))
 

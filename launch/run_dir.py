@@ -23,6 +23,8 @@ from common.errors import ConfigError
 from common.run_paths import RunPaths
 from common.settings_files import settings_to_dict
 
+PROBE = b"x" * 65_536
+"""More than a full disk takes; the files of a start are smaller."""
 VERSIONED = ("warpzone", "torch", "numpy", "pyzmq", "gymnasium", "nes-py", "gym-super-mario-bros")
 
 
@@ -31,8 +33,10 @@ def make_run_dir(paths: RunPaths) -> None:
     try:
         paths.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         probe = paths.root / ".writable"
-        probe.write_bytes(b"")
-        probe.unlink()
+        try:
+            probe.write_bytes(PROBE)
+        finally:
+            probe.unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(
             f"cannot write to the run folder {paths.root}: {error.strerror}; "

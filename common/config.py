@@ -61,6 +61,8 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         check_run_name(self.run)
+        usable = bool(self.runs_dir) and "\0" not in self.runs_dir
+        require(usable, "runs_dir", "a folder", repr(self.runs_dir))
         require_at_least_zero(self, "seed", "max_agent_steps", "max_minutes", "patience")
         require_positive(self, "metrics_interval_s")
 

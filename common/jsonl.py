@@ -85,6 +85,15 @@ def read_jsonl(path: Path) -> Iterator[dict[str, object]]:
                 yield record
 
 
+def line_problem(line: bytes) -> str:
+    """What keeps a line from being a record, or empty."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return "not JSON" if line.endswith(b"\n") else "torn: its writer was killed inside it"
+    return "" if isinstance(record, dict) else "not an object"
+
+
 def last_record(path: Path, tail_bytes: int = 16_384) -> dict[str, object] | None:
     """The last whole record, read from the tail: the file may be large and still growing."""
     try:

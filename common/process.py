@@ -61,10 +61,10 @@ def run_process(
     words = sys.argv[1:] if argv is None else argv
     try:
         args = parse_args(program, words, default(settings_from_config_flag(words)))
+        log_file = Path(args.log_file) if args.log_file else None
+        configure_logging(args.settings.run.run, args.role, args.index, log_file)
     except ConfigError as error:
         return refuse(program, error)
-    log_file = Path(args.log_file) if args.log_file else None
-    configure_logging(args.settings.run.run, args.role, args.index, log_file)
     stop, pulse = StopFlag.on_signals(), Pulse.from_environment()
     # Who has nothing to save goes at once, also out of an emulator that does not come back.
     has_to_save = args.role in ("learner", "replay_server")

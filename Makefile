@@ -6,7 +6,7 @@ ARGS ?=
 # A change of any of these needs a new installation; the native core is built by it.
 INSTALLED_FROM := pyproject.toml constraints.txt launch/setup.sh setup.py $(wildcard actor/env/native/*.?pp)
 
-.PHONY: help setup train test quick nightly faults lockstep lint bench clean
+.PHONY: help setup train test quick nightly faults soak lockstep lint bench clean
 
 help:
 	@echo "make train [ARGS='--max-minutes 3 --run first']   set up and train stage 1-1"
@@ -14,6 +14,7 @@ help:
 	@echo "make quick                                        only the tests that take seconds"
 	@echo "make nightly                                      the tests that take many minutes"
 	@echo "make faults                                       what the system stands, a line per fault"
+	@echo "make soak [ARGS='--minutes 6 --kills 4']           half an hour with random kills"
 	@echo "make lockstep [ARGS='--frames 50000']             native core against nes_py, a million frames"
 	@echo "make lint                                         ruff and mypy"
 	@echo "make bench [ARGS='env']                           measure this machine"
@@ -39,7 +40,10 @@ nightly: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m nightly $(ARGS)
 
 faults: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -m "not nightly" tests/faults $(ARGS)
+	$(BIN)/python -m pytest -m "not nightly" tests/faults --fault-table docs/reliability.md $(ARGS)
+
+soak: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.faults.soak $(ARGS)
 
 lockstep: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.native.lockstep $(ARGS)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +19,8 @@ from common.errors import MarioError
 from common.settings_files import load_settings
 
 Args = TypeVar("Args")
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+MAX_SUGGESTIONS = 3
 
 
 def flag_value(argv: Sequence[str], flag: str) -> str | None:
@@ -58,20 +63,46 @@ class Program:
 
 
 def parse_args(program: Program, argv: Sequence[str], default: Args) -> Args:
-    """Parse flags over `default`. A wrong flag ends the process with exit code 2."""
+    """Parse flags over `default`. A wrong flag ends the process with exit code 2 and one line."""
+    refusal = io.StringIO()
     try:
-        return tyro.cli(
-            type(default),
-            args=list(argv),
-            default=default,
-            prog=program.name,
-            description=program.description,
-            config=(tyro.conf.OmitArgPrefixes,),
-        )
+        with contextlib.redirect_stderr(refusal):
+            return tyro.cli(
+                type(default),
+                args=list(argv),
+                default=default,
+                prog=program.name,
+                description=program.description,
+                config=(tyro.conf.OmitArgPrefixes,),
+            )
     except BrokenPipeError:
         # `--help | head`: nobody reads on, and the interpreter must not try to flush at its end.
         abandon_stdout()
         raise SystemExit(0) from None
+    except SystemExit:
+        if said := refusal.getvalue():
+            sys.stderr.write(f"{program.name}: {in_one_line(said)}; see {program.name} --help\n")
+        raise
+
+
+def in_one_line(box: str) -> str:
+    """What tyro says in sections under a title: the first of them, and the flags in the others.
+
+    Where the terminal knows no frames, the title has a section of its own.
+    """
+    sections: list[list[str]] = [[]]
+    for line in ANSI.sub("", box).splitlines():
+        text = line.strip("│ \t")
+        if line.startswith(("╭", "╰")) or not text.strip("─-"):
+            sections.append([])
+        else:
+            sections[-1].append(text)
+    filled = [section for section in sections if section]
+    first, *others = filled[1:] if sections[0] and len(filled) > 1 else filled or [[box.strip()]]
+    flags = [text for section in others for text in section if text.startswith("--")]
+    word = "perhaps you meant" if "Perhaps you meant" in box else "expected"
+    hint = f"; {word} {', '.join(flags[:MAX_SUGGESTIONS])}" if flags else ""
+    return " ".join(first) + hint
 
 
 def abandon_stdout() -> None:

@@ -17,7 +17,7 @@ from common.config_play import (
     EvaluationSettings,
     count_actions,
 )
-from common.endpoints import check_connect
+from common.endpoints import check_endpoint
 from common.errors import ConfigError
 from common.game import parse_stage_weights
 from common.ids import check_run_name
@@ -61,6 +61,8 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         check_run_name(self.run)
+        usable = bool(self.runs_dir) and "\0" not in self.runs_dir
+        require(usable, "runs_dir", "a folder", repr(self.runs_dir))
         require_at_least_zero(self, "seed", "max_agent_steps", "max_minutes", "patience")
         require_positive(self, "metrics_interval_s")
 
@@ -75,12 +77,14 @@ class EndpointSettings:
     """Bound by the learner: weights for the actors."""
     telemetry_endpoint: str = "tcp://127.0.0.1:5603"
     """Bound by the learner: heartbeats and episodes of all processes."""
+    keys_dir: str = ""
+    """Folder of keys made by launch/keys.py: encrypts tcp and lets only known keys in."""
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
+        for name in ("replay_endpoint", "weights_endpoint", "telemetry_endpoint"):
             flag = "--" + name.replace("_", "-")
             try:
-                check_connect(getattr(self, name))
+                check_endpoint(getattr(self, name), has_keys=bool(self.keys_dir))
             except ConfigError as error:
                 raise ConfigError(f"{flag}: {error}") from error
 

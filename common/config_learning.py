@@ -38,6 +38,8 @@ class ReplaySettings:
     """Agent steps in a return."""
     gamma: float = 0.95
     """Discount per agent step."""
+    checkpoint_replay: bool = False
+    """Save the replay buffer with every checkpoint, so that a resumed run has forgotten nothing."""
     float16_scalars: bool = True
     """Keep stored rewards in half precision; arithmetic stays in float32."""
 

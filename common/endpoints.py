@@ -1,4 +1,4 @@
-"""Endpoint texts: parsing, and the rule that only loopback may be bound without keys."""
+"""Endpoint texts: parsing, and the rule that without keys nothing leaves this machine."""
 
 from __future__ import annotations
 
@@ -31,21 +31,14 @@ def parse_tcp(endpoint: str) -> TcpAddress:
     return TcpAddress(match[1].strip("[]"), port)
 
 
-def check_connect(endpoint: str) -> None:
-    """Refuse an endpoint that no socket could reach, before ZeroMQ retries it for ever."""
+def check_endpoint(endpoint: str, *, has_keys: bool) -> None:
+    """Refuse what no socket could reach, and what would let strangers in or read along."""
     if endpoint.startswith("ipc://"):
         _check_ipc(endpoint)
-    else:
-        parse_tcp(endpoint)
-
-
-def check_bind(endpoint: str) -> None:
-    """Besides `check_connect`: anything but loopback would let strangers in."""
-    check_connect(endpoint)
-    if endpoint.startswith("tcp://") and not is_loopback(parse_tcp(endpoint).host):
+    elif not is_loopback(parse_tcp(endpoint).host) and not has_keys:
         raise ConfigError(
-            f"refusing to bind {endpoint}: it is not loopback and there are no keys; "
-            "use tcp://127.0.0.1:PORT or ipc:///PATH"
+            f"refusing {endpoint}: it is not loopback and there are no keys; make them with "
+            "launch/keys.py and give --keys-dir, or use tcp://127.0.0.1:PORT or ipc:///PATH"
         )
 
 

@@ -55,7 +55,9 @@ class JsonlWriter:
         os.close(self._file)
 
     def _open(self) -> int:
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        # No links: in a folder that came from elsewhere one could lead to any file of ours.
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        file = os.open(self._path, flags, 0o600)
         size = os.fstat(file).st_size
         if size and os.pread(file, 1, size - 1) != b"\n":
             # A writer before us was killed inside its line; end it so that ours stays readable.
@@ -81,6 +83,15 @@ def read_jsonl(path: Path) -> Iterator[dict[str, object]]:
                 continue
             if isinstance(record, dict):
                 yield record
+
+
+def line_problem(line: bytes) -> str:
+    """What keeps a line from being a record, or empty."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return "not JSON" if line.endswith(b"\n") else "torn: its writer was killed inside it"
+    return "" if isinstance(record, dict) else "not an object"
 
 
 def last_record(path: Path, tail_bytes: int = 16_384) -> dict[str, object] | None:

@@ -45,8 +45,9 @@ class StopFlag:
         flag = cls(int(parent) if parent and parent.isdigit() else None)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, flag._handle)
-        faulthandler.enable()
-        faulthandler.register(signal.SIGUSR1, all_threads=True)
+        if sys.stderr is not None:  # None where somebody started us with it closed.
+            faulthandler.enable()
+            faulthandler.register(signal.SIGUSR1, all_threads=True)
         return flag
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

@@ -6,6 +6,8 @@ import logging
 import os
 from pathlib import Path
 
+from common.errors import ConfigError
+
 # What a record has by itself; everything else in it came through `extra`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -39,8 +41,11 @@ def configure_logging(run: str, role: str, index: int, log_file: Path | None = N
     if log_file is None:
         handler = logging.StreamHandler()
     else:
-        log_file.parent.mkdir(parents=True, exist_ok=True)
-        handler = logging.FileHandler(log_file, encoding="utf-8")
+        try:
+            log_file.parent.mkdir(parents=True, exist_ok=True)
+            handler = logging.FileHandler(log_file, encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"cannot write the log {log_file}: {error.strerror}") from error
     handler.setFormatter(EventFormatter(run, role, index))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
 

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from common.specs import DataSpec
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 MAX_HEADER_BYTES = 64 * 1024
 MAX_ARRAYS = 16
 MAX_FRAME_BYTES = 256 * 1024 * 1024
@@ -224,6 +224,14 @@ class PriorityUpdate(Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CutRequest(Message):
+    """Learner to replay: save what you hold now, for the checkpoint of these agent steps."""
+
+    tag: ClassVar[str] = "cut_request"
+    agent_steps: Annotated[int, Range(0, 10**11 - 1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetLimit(Message):
     """Controller to replay: change the balance while running; the answer is `Status`."""
 
@@ -300,6 +308,7 @@ MESSAGES: dict[str, type[Message]] = {
         BatchReply,
         InlineBatchReply,
         PriorityUpdate,
+        CutRequest,
         SetLimit,
         StatsRequest,
         Stats,

@@ -79,6 +79,11 @@ METRICS: tuple[Metric, ...] = (
     Metric("replay_time_gather_ms", "ms", "mean", "part of it: gathering frames"),
     Metric("replay_time_insert_ms", "ms", "mean", "time to store a block"),
     Metric("replay_time_update_ms", "ms", "mean", "time to set the priorities of a batch"),
+    Metric("replay_cuts_total", "cuts", "counter", "saved states of the replay buffer"),
+    Metric("replay_cuts_failed_total", "cuts", "counter", "not written, or passed over"),
+    Metric("replay_cut_agent_steps", "agent steps", "gauge", "of the newest saved state"),
+    Metric("replay_cut_pause_ms", "ms", "gauge", "longest pause of the server for taking one"),
+    Metric("replay_cut_time_s", "s", "gauge", "that the last saved state took to write"),
     Metric("replay_sum_drift", "1", "gauge", "largest error of the tree's sums; it was repaired"),
     Metric("replay_stale_priorities_total", "items", "counter", "priorities for overwritten items"),
     Metric(

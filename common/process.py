@@ -61,23 +61,24 @@ def run_process(
     words = sys.argv[1:] if argv is None else argv
     try:
         args = parse_args(program, words, default(settings_from_config_flag(words)))
+        log_file = Path(args.log_file) if args.log_file else None
+        configure_logging(args.settings.run.run, args.role, args.index, log_file)
     except ConfigError as error:
         return refuse(program, error)
-    log_file = Path(args.log_file) if args.log_file else None
-    configure_logging(args.settings.run.run, args.role, args.index, log_file)
     stop, pulse = StopFlag.on_signals(), Pulse.from_environment()
     # Who has nothing to save goes at once, also out of an emulator that does not come back.
     has_to_save = args.role in ("learner", "replay_server")
     stop.end_with_parent(signal.SIGTERM if has_to_save else signal.SIGKILL)
-    return run_program(peer_id(args.role, args.index), lambda: _run(plan(args), stop, pulse))
+    return run_program(peer_id(args.role, args.index), lambda: _run(args, plan, stop, pulse))
 
 
-def _run(work: Work, stop: StopFlag, pulse: Pulse) -> int:
+def _run(args: Args, plan: Callable[[Args], Work], stop: StopFlag, pulse: Pulse) -> int:
     # Here, because `--help` should wait for neither zmq nor torch.
     from common.transport import ZmqNetwork  # noqa: PLC0415
 
+    work = plan(args)
     limit_torch_threads(work.threads)
-    network = ZmqNetwork()
+    network = ZmqNetwork(keys_dir=args.settings.endpoints.keys_dir)
     try:
         with stop.raising():
             component = work.build(network)

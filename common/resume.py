@@ -31,6 +31,10 @@ BEST_NAME = "best"
 EVALUATING_NAME = "evaluating"
 SPARED_NAMES = (BEST_NAME, EVALUATING_NAME)
 """Pointers to checkpoints that pruning leaves alone."""
+QUARANTINE_FOLDER = "quarantine"
+"""Where `launch/doctor.py --repair` moves what is damaged; no checkpoint is taken from there."""
+ABANDONED_PREFIX = "abandoned-"
+"""Checkpoints beyond the one that a run went back to are renamed so."""
 MAX_POINTER_BYTES = 256
 MAX_SEARCHED_ENTRIES = 20_000
 
@@ -68,6 +72,11 @@ def find_resume(
             return point
     if rejected:
         raise _none_valid(run_dir, rejected)
+    if withdrawn := _withdrawn(run_dir):
+        raise CheckpointMissing(
+            f"{run_dir}: expected a checkpoint, got only {len(withdrawn)} in quarantine or "
+            f"abandoned, such as {withdrawn[0]}; give one with --resume PATH, or use --fresh"
+        )
     return _find_elsewhere(runs_root) if runs_root is not None else None
 
 
@@ -125,6 +134,12 @@ def _pointed(checkpoints_dir: Path, name: str) -> list[Path]:
     return [checkpoints_dir / target] if target and (checkpoints_dir / target).exists() else []
 
 
+def _withdrawn(run_dir: Path) -> list[Path]:
+    """Checkpoints that were taken out of use: a run that had any does not begin afresh silently."""
+    abandoned = (run_dir / CHECKPOINTS_FOLDER).glob(f"{ABANDONED_PREFIX}*")
+    return [*sorted(abandoned), *_walk(run_dir / QUARANTINE_FOLDER)]
+
+
 def _search(root: Path) -> list[Path]:
     """Checkpoint directories below `root`, those with the most agent steps first."""
     found = list(_walk(root))
@@ -146,7 +161,7 @@ def _walk(root: Path) -> Iterator[Path]:
                         continue
                     if NUMBERED_NAME.fullmatch(entry.name):
                         yield Path(entry.path)
-                    else:
+                    elif entry.name != QUARANTINE_FOLDER:
                         pending.append(Path(entry.path))
         except OSError as exc:
             log.debug("folder not searched", extra={"error": str(exc)})

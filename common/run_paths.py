@@ -21,7 +21,13 @@ class RunPaths:
             folder = Path(run.runs_dir).expanduser().resolve()
         except RuntimeError as error:
             raise ConfigError(f"--runs-dir {run.runs_dir!r}: {error}") from error
-        return cls(folder / run.run)
+        root = folder / run.run
+        if not root.resolve().is_relative_to(folder):
+            raise ConfigError(
+                f"run {run.run!r} is a link that leads out of {folder}, to {root.resolve()}; "
+                "give the folder that it leads to as --runs-dir"
+            )
+        return cls(root)
 
     @property
     def config(self) -> Path:
@@ -50,6 +56,11 @@ class RunPaths:
     @property
     def checkpoints(self) -> Path:
         return self.root / "checkpoints"
+
+    @property
+    def replay(self) -> Path:
+        """Cuts of the replay server and their pages."""
+        return self.root / "replay"
 
     @property
     def lock(self) -> Path:

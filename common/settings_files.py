@@ -34,6 +34,8 @@ def settings_from_dict(values: Mapping[str, object], base: Settings, source: str
 
 def load_settings(path: Path, base: Settings | None = None) -> Settings:
     """Read a TOML preset or the config.json of a run."""
+    if path.suffix not in (".toml", ".json"):
+        raise ConfigError(f"{path}: settings are read from .toml or .json files")
     try:
         text = path.read_text(encoding="utf-8-sig")
         values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)

@@ -60,6 +60,14 @@ def read_trace_log(path: Path) -> Iterator[Trace | TraceInvalid]:
                 yield _trace_of_line(line, f"{path}, line {number}")
 
 
+def trace_line_problem(line: bytes) -> str:
+    """What keeps a line from being a trace, or empty."""
+    if not line.endswith(b"\n"):
+        return "torn: its writer was killed inside it"
+    item = _trace_of_line(line, "")
+    return str(item).removeprefix(": ") if isinstance(item, TraceInvalid) else ""
+
+
 def _trace_of_line(line: bytes, where: str) -> Trace | TraceInvalid:
     try:
         record = json.loads(line)

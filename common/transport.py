@@ -1,28 +1,39 @@
-"""ZeroMQ sockets behind the interfaces of `common/channels.py`; the only user of zmq.
+"""Makes the ZeroMQ sockets; only this file and those named `common/transport_*.py` use zmq.
 
 Every queue has a bound, every wait a timeout, no socket lingers. The context is made here, in the
-process that uses it: it must never cross a fork.
+process that uses it: it must never cross a fork. With keys every tcp socket is encrypted, loopback
+included, so that one address has one rule; ipc is private by its folder.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import zmq
 
-from common.channels import Frames
-from common.codec import Buffer
-from common.endpoints import check_bind, check_connect
+from common.endpoints import check_endpoint
 from common.errors import ConfigError
-from common.messages import MAX_FRAME_BYTES
-
-log = logging.getLogger(__name__)
+from common.keys import KeyFolder
+from common.messages import MAX_FRAME_BYTES, MAX_HEADER_BYTES
+from common.transport_channels import (
+    Check,
+    ZmqDealer,
+    ZmqPublisher,
+    ZmqPuller,
+    ZmqPusher,
+    ZmqRouter,
+    ZmqSubscriber,
+)
+from common.transport_guard import Guard
 
 MIN_LIBZMQ = (4, 3, 5)
-# Copying is cheaper than pyzmq's bookkeeping for zero-copy up to tens of kilobytes.
-ZERO_COPY_BYTES = 64 * 1024
+MAX_SUBSCRIPTION_BYTES = 4 * 1024
+# What encryption adds to a frame.
+ENVELOPE_BYTES = 64
+
+Prepare = Callable[[zmq.Socket[bytes]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,132 +49,29 @@ class SocketOptions:
     reconnect_max_ms: int = 5_000
 
 
-def _send(socket: zmq.Socket[bytes], frames: Frames) -> bool:
-    try:
-        socket.send_multipart(frames, flags=zmq.DONTWAIT, copy=_may_copy(frames))
-    except (zmq.Again, zmq.error.ZMQError) as error:
-        if error.errno in (zmq.EAGAIN, zmq.EHOSTUNREACH):
-            return False
-        raise
-    return True
-
-
-def _may_copy(frames: Frames) -> bool:
-    return max(len(frame) for frame in frames) < ZERO_COPY_BYTES
-
-
-def _receive(socket: zmq.Socket[bytes], timeout_ms: int) -> list[Buffer] | None:
-    if timeout_ms > 0 and not socket.poll(timeout_ms):
-        return None
-    try:
-        parts = socket.recv_multipart(flags=zmq.DONTWAIT, copy=False)
-    except zmq.Again:
-        return None
-    return [part.buffer for part in parts]
-
-
-class ZmqDealer:
-    def __init__(self, socket: zmq.Socket[bytes]) -> None:
-        self._socket = socket
-
-    def send(self, frames: Frames) -> bool:
-        return _send(self._socket, frames)
-
-    def receive(self, timeout_ms: int) -> Frames | None:
-        return _receive(self._socket, timeout_ms)
-
-    def close(self) -> None:
-        self._socket.close(linger=0)
-
-
-class ZmqRouter:
-    def __init__(self, socket: zmq.Socket[bytes]) -> None:
-        self._socket = socket
-
-    def receive(self, timeout_ms: int) -> tuple[bytes, Frames] | None:
-        frames = _receive(self._socket, timeout_ms)
-        return None if frames is None else (bytes(frames[0]), frames[1:])
-
-    def send(self, peer: bytes, frames: Frames) -> bool:
-        return _send(self._socket, [peer, *frames])
-
-    def close(self) -> None:
-        self._socket.close(linger=0)
-
-
-class ZmqPublisher:
-    """XPUB: a subscription arrives as a message, which is when the last value is sent again."""
-
-    def __init__(self, socket: zmq.Socket[bytes]) -> None:
-        self._socket = socket
-        self._last: Buffer | None = None
-
-    def publish(self, frame: Buffer) -> None:
-        self._last = frame
-        self._socket.send(frame, flags=zmq.DONTWAIT, copy=len(frame) < ZERO_COPY_BYTES)
-
-    def pump(self) -> int:
-        newcomers = 0
-        while (event := _receive(self._socket, 0)) is not None:
-            newcomers += bytes(event[0])[:1] == b"\x01"
-        if newcomers and self._last is not None:
-            self.publish(self._last)
-        return newcomers
-
-    def close(self) -> None:
-        self._socket.close(linger=0)
-
-
-class ZmqSubscriber:
-    def __init__(self, socket: zmq.Socket[bytes]) -> None:
-        self._socket = socket
-
-    def newest(self, timeout_ms: int) -> Buffer | None:
-        frames = _receive(self._socket, timeout_ms)
-        return None if frames is None else frames[0]
-
-    def close(self) -> None:
-        self._socket.close(linger=0)
-
-
-class ZmqPusher:
-    def __init__(self, socket: zmq.Socket[bytes]) -> None:
-        self._socket = socket
-
-    def send(self, frames: Frames) -> bool:
-        return _send(self._socket, frames)
-
-    def close(self) -> None:
-        self._socket.close(linger=0)
-
-
-class ZmqPuller:
-    def __init__(self, socket: zmq.Socket[bytes]) -> None:
-        self._socket = socket
-
-    def receive(self, timeout_ms: int) -> Frames | None:
-        return _receive(self._socket, timeout_ms)
-
-    def close(self) -> None:
-        self._socket.close(linger=0)
-
-
 class ZmqNetwork:
     """Makes sockets with the same bounds everywhere and closes them all."""
 
-    def __init__(self, options: SocketOptions | None = None) -> None:
+    def __init__(self, options: SocketOptions | None = None, *, keys_dir: str = "") -> None:
+        """`keys_dir` is a folder of `launch/keys.py`; without one nothing leaves this machine."""
         if zmq.zmq_version_info() < MIN_LIBZMQ:
             raise ConfigError(
                 f"libzmq {zmq.zmq_version()} has known holes; install pyzmq with libzmq 4.3.5"
             )
         self._options = options or SocketOptions()
+        keys = KeyFolder.of(keys_dir) if keys_dir else None
         self._context = zmq.Context()
+        try:
+            self._guard = None if keys is None else Guard(self._context, keys)
+        except ConfigError:
+            self._context.term()
+            raise
 
     def dealer(self, endpoint: str, identity: str) -> ZmqDealer:
         def prepare(socket: zmq.Socket[bytes]) -> None:
             socket.setsockopt(zmq.ROUTING_ID, identity.encode())
 
-        return ZmqDealer(self._connect(zmq.DEALER, endpoint, prepare))
+        return ZmqDealer(self._connect(zmq.DEALER, endpoint, prepare), self._check_of(endpoint))
 
     def router(self, endpoint: str) -> ZmqRouter:
         def prepare(socket: zmq.Socket[bytes]) -> None:
@@ -171,15 +79,18 @@ class ZmqNetwork:
             socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
             socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
 
-        return ZmqRouter(self._bind(zmq.ROUTER, endpoint, prepare))
+        return ZmqRouter(self._bind(zmq.ROUTER, endpoint, prepare), self._guard_of(endpoint))
 
     def publisher(self, endpoint: str) -> ZmqPublisher:
         def prepare(socket: zmq.Socket[bytes]) -> None:
             # Every subscription is an event, also the second one with the same topic.
             socket.setsockopt(zmq.XPUB_VERBOSE, 1)
             socket.setsockopt(zmq.SNDHWM, 2)
+            socket.setsockopt(zmq.MAXMSGSIZE, MAX_SUBSCRIPTION_BYTES)
 
-        return ZmqPublisher(self._bind(zmq.XPUB, endpoint, prepare))
+        return ZmqPublisher(
+            lambda: self._bind(zmq.XPUB, endpoint, prepare), self._guard_of(endpoint)
+        )
 
     def subscriber(self, endpoint: str) -> ZmqSubscriber:
         def prepare(socket: zmq.Socket[bytes]) -> None:
@@ -187,19 +98,31 @@ class ZmqNetwork:
             socket.setsockopt(zmq.CONFLATE, 1)
             socket.setsockopt(zmq.SUBSCRIBE, b"")
 
-        return ZmqSubscriber(self._connect(zmq.SUB, endpoint, prepare))
+        return ZmqSubscriber(self._connect(zmq.SUB, endpoint, prepare), self._check_of(endpoint))
 
     def pusher(self, endpoint: str) -> ZmqPusher:
-        return ZmqPusher(self._connect(zmq.PUSH, endpoint))
+        return ZmqPusher(self._connect(zmq.PUSH, endpoint), self._check_of(endpoint))
 
     def puller(self, endpoint: str) -> ZmqPuller:
         def prepare(socket: zmq.Socket[bytes]) -> None:
             socket.setsockopt(zmq.RCVHWM, 1_000)
+            # Telemetry has no arrays.
+            socket.setsockopt(zmq.MAXMSGSIZE, MAX_HEADER_BYTES + ENVELOPE_BYTES)
 
-        return ZmqPuller(self._bind(zmq.PULL, endpoint, prepare))
+        return ZmqPuller(self._bind(zmq.PULL, endpoint, prepare), self._guard_of(endpoint))
 
     def close(self) -> None:
+        if self._guard is not None:
+            self._guard.close()
         self._context.destroy(linger=0)
+
+    def _guard_of(self, endpoint: str) -> Guard | None:
+        """Local sockets need none: their folder is private."""
+        return self._guard if endpoint.startswith("tcp://") else None
+
+    def _check_of(self, endpoint: str) -> Check:
+        guard = self._guard_of(endpoint)
+        return (lambda: None) if guard is None else partial(guard.check, endpoint)
 
     def _socket(self, kind: int) -> zmq.Socket[bytes]:
         options = self._options
@@ -222,14 +145,9 @@ class ZmqNetwork:
         return socket
 
     def _bind(
-        self,
-        kind: int,
-        endpoint: str,
-        prepare: Callable[[zmq.Socket[bytes]], None] = lambda _: None,
+        self, kind: int, endpoint: str, prepare: Prepare = lambda _: None
     ) -> zmq.Socket[bytes]:
-        check_bind(endpoint)
-        socket = self._socket(kind)
-        prepare(socket)
+        socket = self._prepared(kind, endpoint, prepare, is_server=True)
         try:
             socket.bind(endpoint)
         except zmq.ZMQError as error:
@@ -240,17 +158,26 @@ class ZmqNetwork:
         return socket
 
     def _connect(
-        self,
-        kind: int,
-        endpoint: str,
-        prepare: Callable[[zmq.Socket[bytes]], None] = lambda _: None,
+        self, kind: int, endpoint: str, prepare: Prepare = lambda _: None
     ) -> zmq.Socket[bytes]:
-        check_connect(endpoint)
-        socket = self._socket(kind)
-        prepare(socket)
+        socket = self._prepared(kind, endpoint, prepare, is_server=False)
         try:
             socket.connect(endpoint)
         except zmq.ZMQError as error:
             socket.close(linger=0)
             raise ConfigError(f"cannot connect to {endpoint}: {error.strerror}") from error
+        return socket
+
+    def _prepared(
+        self, kind: int, endpoint: str, prepare: Prepare, *, is_server: bool
+    ) -> zmq.Socket[bytes]:
+        check_endpoint(endpoint, has_keys=self._guard is not None)
+        socket = self._socket(kind)
+        try:
+            prepare(socket)
+            if guard := self._guard_of(endpoint):
+                guard.protect(socket, endpoint, is_server=is_server)
+        except BaseException:
+            socket.close(linger=0)
+            raise
         return socket

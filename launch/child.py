@@ -67,8 +67,9 @@ class Child:
                 stdout=log,
                 stderr=log,
                 pass_fds=(self.pulse.writer,),
-                # Ctrl-C in the terminal must reach the launcher alone: it knows the order.
-                start_new_session=True,
+                # Ctrl-C in the terminal must reach the launcher alone: it knows the order. Not a
+                # session of its own: Linux may share cores by session, and niceness counts within.
+                process_group=0,
             )
         self.pulse.close_writer()
         self.state = "running"

@@ -77,7 +77,7 @@ def ask(settings: Settings, question: Message, timeout_s: float) -> Stats | Stat
         run_id=settings.run.run, role="controller", index=0, incarnation=new_incarnation()
     )
     endpoint = settings.endpoints.replay_endpoint
-    network = ZmqNetwork()
+    network = ZmqNetwork(keys_dir=settings.endpoints.keys_dir)
     try:
         link = open_link(network, endpoint, identity, settings.spec)
         end_s, asked = time.monotonic() + timeout_s, False

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, cast
 
 from common.component import Component
 from common.config import Settings
 from common.memory_transport import MemoryNetwork
+from common.seeds import seed_for
 
 TICK_S = 1e-4
+NEVER_S = 1e9
 
 
 class TickClock:
@@ -39,19 +42,27 @@ def _builder(package: str) -> Builder:
     return cast(Builder, importlib.import_module(f"{package}.assembly").build)
 
 
+class LockstepLearner(Component, Protocol):
+    saved: Path | None
+    after_cut_request: Callable[[], object]
+
+
 class Lockstep:
-    """Plays one agent step everywhere, then learns as far as the balance allows, and again."""
+    """Plays one agent step everywhere, then learns as far as the balance allows, and again.
+
+    With `--checkpoint-replay` it goes on from each of its own checkpoints as a resumed run would:
+    so a run that was killed and resumed is the same as one that was not.
+    """
 
     def __init__(self, settings: Settings, *, resume: Path | None = None) -> None:
-        network, clock = MemoryNetwork(), TickClock()
-        self._replay = _builder("replay_server")(settings, network)
-        self._learner = _builder("learner")(
-            settings, network, resume=resume, clock=clock, watch_gpus=False
-        )
-        self._actors = [
-            _builder("actor")(settings, network, index=index, clock=clock)
-            for index in range(settings.actor.actors)
-        ]
+        self._saves_replay = settings.replay.checkpoint_replay
+        if self._saves_replay:
+            # Checkpoints by the clock would come at another step in every run.
+            settings = replace(
+                settings, learner=replace(settings.learner, checkpoint_interval_s=NEVER_S)
+            )
+        self._settings = settings
+        self._build(resume)
 
     @property
     def is_done(self) -> bool:
@@ -62,6 +73,9 @@ class Lockstep:
             actor.tick()
         self._settle()
         while self._learner.tick() and not self.is_done:
+            if self._saves_replay and self._learner.saved is not None:
+                self._begin_again(self._learner.saved)
+                return
             self._settle()
 
     def run(self, should_stop: Callable[[], bool], each_tick: Callable[[], None]) -> None:
@@ -70,12 +84,49 @@ class Lockstep:
             while not (self.is_done or should_stop()):
                 self.tick()
                 each_tick()
-            for component in (*self._actors, self._replay, self._learner):
+            for component in self._components():
                 component.finish(1.0)
         finally:
-            for component in (*self._actors, self._replay, self._learner):
-                component.close()
+            self._close()
+
+    def _build(self, resume: Path | None) -> None:
+        settings, network, clock = self._settings, MemoryNetwork(), TickClock()
+        restores = self._saves_replay and resume is not None
+        self._replay = _builder("replay_server")(
+            settings,
+            network,
+            restore=resume.name if restores and resume else "none",
+            in_background=False,
+        )
+        learner = _builder("learner")(
+            settings, network, resume=resume, clock=clock, watch_gpus=False
+        )
+        self._learner = cast(LockstepLearner, learner)
+        self._learner.saved = None
+        self._learner.after_cut_request = self._settle
+        played = _for_actors(settings, resume) if restores else settings
+        self._actors = [
+            _builder("actor")(played, network, index=index, clock=clock)
+            for index in range(settings.actor.actors)
+        ]
+
+    def _begin_again(self, checkpoint: Path) -> None:
+        self._close()
+        self._build(checkpoint)
+
+    def _components(self) -> list[Component]:
+        return [*self._actors, self._replay, self._learner]
+
+    def _close(self) -> None:
+        for component in self._components():
+            component.close()
 
     def _settle(self) -> None:
         while self._replay.tick():
             pass
+
+
+def _for_actors(settings: Settings, resume: Path | None) -> Settings:
+    """Another seed after each checkpoint: otherwise all would begin with the same play."""
+    seed = seed_for(settings.run.seed, "begun again", int(resume.name) if resume else 0)
+    return replace(settings, run=replace(settings.run, seed=seed))

@@ -82,11 +82,16 @@ def stored_settings(words: Sequence[str]) -> Settings:
     """A run that goes on keeps its settings; flags may change them."""
     default = RunSettings()
     run = check_run_name(flag_value(words, "--run") or default.run)
-    runs_dir = flag_value(words, "--runs-dir") or default.runs_dir
+    given = flag_value(words, "--runs-dir")
+    runs_dir = default.runs_dir if given is None else given
     place = replace(default, run=run, runs_dir=runs_dir)
     config = RunPaths.of(place).config
     begins_anew = "--fresh" in words or flag_value(words, "--resume") == "none"
-    if begins_anew or not config.exists():
+    try:
+        has_stored = config.exists()
+    except OSError as error:
+        raise ConfigError(f"cannot use --runs-dir {runs_dir}: {error.strerror}") from error
+    if begins_anew or not has_stored:
         return Settings(run=place)
     stored = without_budgets(load_settings(config))
     return replace(stored, run=replace(stored.run, run=run, runs_dir=runs_dir))

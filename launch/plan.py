@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from common.checkpoint_files import NUMBERED_NAME
 from common.config import Settings
 from common.devices import learner_thread_count, thread_environment
 from common.ids import Role, peer_id
@@ -41,7 +42,14 @@ def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[
     """In the order in which they are started."""
     learner_threads = learner_thread_count(settings.learner.learner_threads)
     specs = [
-        _spec(paths, "replay_server", 0, threads=1),
+        _spec(
+            paths,
+            "replay_server",
+            0,
+            threads=1,
+            extra=("--restore", _cut_of(resume)),
+            restart_extra=("--restore", "auto"),
+        ),
         _spec(
             paths,
             "learner",
@@ -56,6 +64,12 @@ def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[
     for _ in range(settings.evaluation.evaluators):
         specs.append(_spec(paths, "evaluator", 0, threads=1, extra=("--evaluate",)))
     return [replace(spec, patience=patience_with(spec.role, settings)) for spec in specs]
+
+
+def _cut_of(resume: str) -> str:
+    """The saved replay that belongs to a checkpoint has its name."""
+    name = Path(resume).name
+    return name if NUMBERED_NAME.fullmatch(name) else "none"
 
 
 def _spec(  # noqa: PLR0913 - a command line in parts

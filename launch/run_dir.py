@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Literal, TextIO
 
 from common.atomic_files import write_atomic
 from common.config import EndpointSettings, Settings
@@ -22,6 +23,8 @@ from common.errors import ConfigError
 from common.run_paths import RunPaths
 from common.settings_files import settings_to_dict
 
+PROBE = b"x" * 65_536
+"""More than a full disk takes; the files of a start are smaller."""
 VERSIONED = ("warpzone", "torch", "numpy", "pyzmq", "gymnasium", "nes-py", "gym-super-mario-bros")
 
 
@@ -30,8 +33,10 @@ def make_run_dir(paths: RunPaths) -> None:
     try:
         paths.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         probe = paths.root / ".writable"
-        probe.write_bytes(b"")
-        probe.unlink()
+        try:
+            probe.write_bytes(PROBE)
+        finally:
+            probe.unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(
             f"cannot write to the run folder {paths.root}: {error.strerror}; "
@@ -42,21 +47,48 @@ def make_run_dir(paths: RunPaths) -> None:
 @contextmanager
 def locked(paths: RunPaths) -> Iterator[None]:
     """Hold the run; a second launcher is refused at once and told who holds it."""
-    with paths.lock.open("a+", encoding="ascii") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read().strip() or "unknown"
+    with _opened_lock(paths, "a+") as file:
+        if not _try_lock(file, fcntl.LOCK_EX):
             raise ConfigError(
-                f"run {paths.root.name!r} is in use by process {holder}; "
+                f"run {paths.root.name!r} is in use by process {_holder(file)}; "
                 "stop it or choose another --run"
-            ) from None
+            )
         file.seek(0)
         file.truncate()
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+def lock_holder(paths: RunPaths) -> str | None:
+    """The process id that holds the run, or None."""
+    if not paths.lock.exists():
+        return None
+    with _opened_lock(paths, "r") as file:
+        return None if _try_lock(file, fcntl.LOCK_SH) else _holder(file)
+
+
+@contextmanager
+def _opened_lock(paths: RunPaths, mode: Literal["a+", "r"]) -> Iterator[TextIO]:
+    try:
+        file = paths.lock.open(mode, encoding="ascii", errors="replace")
+    except OSError as error:
+        raise ConfigError(f"cannot open the lock {paths.lock}: {error.strerror}") from error
+    with file:
+        yield file
+
+
+def _try_lock(file: TextIO, kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder(file: TextIO) -> str:
+    file.seek(0)
+    return file.read(32).strip() or "unknown"
 
 
 def set_aside(paths: RunPaths) -> Path:

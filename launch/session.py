@@ -100,7 +100,7 @@ def run_processes(session: Session) -> ExitCode:
         _watch(session, supervisor, lambda rows: view.show(session.snapshot(rows)))
     finally:
         view.close()
-        session.console.print("stopping: actors, replay server, learner", highlight=False)
+        session.console.print("stopping: actors, learner, replay server", highlight=False)
         supervisor.stop()
     _explain(session.console, supervisor)
     if supervisor.outcome is not None:

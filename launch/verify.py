@@ -94,13 +94,13 @@ def find_traces(place: str, newest: int) -> list[Found]:
     path = Path(place)
     if not path.exists():
         raise ConfigError(f"{path} does not exist; give a trace, a folder of traces or a run")
-    found = [one for file in _files(path) for one in _newest(_read(file), newest)]
+    found = [one for file in trace_files(path) for one in _newest(_read(file), newest)]
     if not found:
         raise ConfigError(f"{path} holds no trace: no stage was cleared yet")
     return found
 
 
-def _files(path: Path) -> list[Path]:
+def trace_files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     folder = path / "traces" if (path / "traces").is_dir() else path
@@ -110,7 +110,7 @@ def _files(path: Path) -> list[Path]:
     return [file for file in files if folder.name == "traces" or _looks_like_traces(file)]
 
 
-def _is_log(file: Path) -> bool:
+def is_trace_log(file: Path) -> bool:
     """Whether every line holds a trace, whatever the file is called."""
     if file.suffix != ".json":
         return True
@@ -128,7 +128,7 @@ def _looks_like_traces(file: Path) -> bool:
 
 
 def _read(file: Path) -> Iterator[Found]:
-    if not _is_log(file):
+    if not is_trace_log(file):
         try:
             yield Found(where=str(file), trace=read_trace(file))
         except TraceInvalid as error:

@@ -10,11 +10,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -22,6 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from common.devices import thread_environment
 from common.errors import ConfigError, ExitCode, MarioError
 
+Answer = TypeVar("Answer")
 _ROOT = Path(__file__).resolve().parents[1]
 _SHOWN_ERROR_CHARACTERS = 2_000
 
@@ -58,9 +59,7 @@ def run_workers(module: str, jobs: Sequence[Mapping[str, object]]) -> Iterator[d
                 _require_success(item)
 
 
-def with_progress(
-    answers: Iterator[dict[str, object]], total: int, what: str
-) -> Iterator[dict[str, object]]:
+def with_progress(answers: Iterable[Answer], total: int, what: str) -> Iterator[Answer]:
     """The same answers, with a bar on standard error where somebody watches."""
     columns = (
         TextColumn("{task.description}"),
@@ -68,7 +67,9 @@ def with_progress(
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    quiet = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
         bar = progress.add_task(what, total=total)
         for answer in answers:
             progress.advance(bar)

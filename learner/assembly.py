@@ -11,9 +11,10 @@ import torch
 
 from common.batch import Batch, allocate_batch
 from common.channels import Network
-from common.checkpoint_files import list_numbered, load_checkpoint
+from common.checkpoint_files import CheckpointData, list_numbered, load_checkpoint
 from common.config import Settings
 from common.devices import resolve_device
+from common.errors import CheckpointCorrupt
 from common.game import parse_stage_weights
 from common.handshake import open_link
 from common.heartbeat import HeartbeatWriter, Identity
@@ -51,10 +52,10 @@ def build(
     identity = Identity(
         run_id=settings.run.run, role="learner", index=0, incarnation=new_incarnation()
     )
-    learner, curriculum = build_learner(settings), Curriculum(_curriculum_plan(settings))
+    learner, curriculum = build_learner(settings), build_curriculum(settings)
     progress = RunProgress()
     if resume is not None:
-        progress = _restore(learner, curriculum, resume, paths)
+        progress = restore(learner, curriculum, load_checkpoint(resume))
     if settings.learner.compile:
         learner.compile(_example_batch(settings, learner.device))
     endpoint = settings.endpoints.replay_endpoint
@@ -74,10 +75,18 @@ def build(
         progress=progress,
     )
     loop = LearnerLoop(parts, _plan(settings))
-    if not list_numbered(paths.checkpoints):
-        # From now on a restart finds where this start began, be it another run's checkpoint.
-        loop.save()
+    _secure_start(loop, paths, progress.agent_steps)
     return loop
+
+
+def _secure_start(loop: LearnerLoop, paths: RunPaths, agent_steps: int) -> None:
+    """From now on a restart finds where this start began, be it another run's checkpoint.
+
+    Written first, then the others set aside: a kill in between must not leave a run without any.
+    """
+    known = list_numbered(paths.checkpoints)
+    if any(int(path.name) <= agent_steps for path in known) or loop.save():
+        set_aside_newer(paths.checkpoints, agent_steps)
 
 
 def build_learner(settings: Settings) -> Learner:
@@ -103,30 +112,32 @@ def build_learner(settings: Settings) -> Learner:
     )
 
 
-def _curriculum_plan(settings: Settings) -> CurriculumPlan:
+def build_curriculum(settings: Settings) -> Curriculum:
     chosen = settings.curriculum
-    return CurriculumPlan(
-        stages=settings.env.stage_names,
-        mode=chosen.curriculum,
-        floor=chosen.stage_floor,
-        unlock_clear_rate=chosen.unlock_clear_rate,
-        weights=parse_stage_weights(chosen.stage_weights),
+    return Curriculum(
+        CurriculumPlan(
+            stages=settings.env.stage_names,
+            mode=chosen.curriculum,
+            floor=chosen.stage_floor,
+            unlock_clear_rate=chosen.unlock_clear_rate,
+            weights=parse_stage_weights(chosen.stage_weights),
+        )
     )
 
 
-def _restore(
-    learner: Learner, curriculum: Curriculum, checkpoint: Path, paths: RunPaths
-) -> RunProgress:
-    data = load_checkpoint(checkpoint)
+def restore(learner: Learner, curriculum: Curriculum, data: CheckpointData) -> RunProgress:
+    """Put a checkpoint into both; changes nothing on disk."""
     run = restore_checkpoint(learner, data)
-    curriculum.restore(run.get("curriculum"))
-    saved = run.get("progress")
-    progress = RunProgress.from_state(saved if isinstance(saved, dict) else {})
+    try:
+        curriculum.restore(run.get("curriculum"))
+        saved = run.get("progress")
+        progress = RunProgress.from_state(saved if isinstance(saved, dict) else {})
+    except (AttributeError, TypeError, ValueError) as error:
+        raise CheckpointCorrupt(f"{data.path}: counters of the run: {error!r}") from error
     progress.agent_steps = max(progress.agent_steps, data.agent_steps)
-    set_aside_newer(paths.checkpoints, data.agent_steps)
     log.info(
         "resumed",
-        extra={"path": checkpoint, "agent_steps": data.agent_steps, "updates": learner.updates},
+        extra={"path": data.path, "agent_steps": data.agent_steps, "updates": learner.updates},
     )
     return progress
 
@@ -189,6 +200,7 @@ def _plan(settings: Settings) -> LearnerPlan:
         max_agent_steps=settings.run.max_agent_steps,
         max_minutes=settings.run.max_minutes,
         metrics_interval_s=settings.run.metrics_interval_s,
+        saves_replay=replay.checkpoint_replay,
     )
 
 

@@ -13,6 +13,7 @@ from common.batch import Batch, batch_layout
 from common.handshake import ServerLink
 from common.messages import (
     BatchReply,
+    CutRequest,
     InlineBatchReply,
     Message,
     PriorityUpdate,
@@ -104,6 +105,11 @@ class BatchSource:
             },
         )
         self.unsent_priorities += not sent
+
+    def request_cut(self, agent_steps: int) -> None:
+        """Let the server save what it holds, for the checkpoint of these agent steps."""
+        if self._link.is_welcome:
+            self._link.send(CutRequest(agent_steps=agent_steps))
 
     def ask_stats(self) -> None:
         """The answer arrives in `stats` later."""

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
-import re
 import secrets
 import shutil
-import socket
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +26,8 @@ from common.checkpoint_files import (
     write_files,
 )
 from common.errors import CheckpointCorrupt
-from common.resume import LATEST_NAME, SPARED_NAMES, read_pointer
+from common.leftovers import find_leftovers, temporary_checkpoint_name
+from common.resume import ABANDONED_PREFIX, LATEST_NAME, SPARED_NAMES, read_pointer
 from learner.random_states import capture_random_states, restore_random_states
 from learner.snapshot import LearnerSnapshot, restore_snapshot, take_snapshot
 from learner.update import Learner
@@ -38,9 +35,6 @@ from learner.update import Learner
 log = logging.getLogger(__name__)
 
 MAX_AGENT_STEPS = 10**11 - 1
-STALE_AGE_S = 24 * 3600.0
-"""A temporary directory of another host is removed after this; its writer cannot be asked."""
-WRITER = re.compile(re.escape(TEMPORARY_PREFIX) + r"checkpoint-(?P<host>[\w.-]*)-(?P<pid>\d+)-\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,10 +63,7 @@ def write_checkpoint(checkpoints_dir: Path, checkpoint: Checkpoint) -> Path:
     final = checkpoints_dir / checkpoint_name(checkpoint.agent_steps)
     if final.exists() and not _remove_if_corrupt(final):
         return final
-    host = re.sub(r"[^\w.-]", "_", socket.gethostname())
-    temporary = checkpoints_dir / (
-        f"{TEMPORARY_PREFIX}checkpoint-{host}-{os.getpid()}-{secrets.token_hex(4)}"
-    )
+    temporary = checkpoints_dir / temporary_checkpoint_name()
     try:
         temporary.mkdir(mode=0o700)
         write_files(temporary, _encode_files(checkpoint), checkpoint.agent_steps)
@@ -128,20 +119,14 @@ def set_aside_newer(checkpoints_dir: Path, agent_steps: int) -> list[Path]:
     moved = []
     for path in list_numbered(checkpoints_dir):
         if int(path.name) > agent_steps:
-            aside = path.with_name(f"abandoned-{path.name}-{secrets.token_hex(4)}")
+            aside = path.with_name(f"{ABANDONED_PREFIX}{path.name}-{secrets.token_hex(4)}")
             moved.append(path.rename(aside))
     return moved
 
 
 def remove_leftovers(checkpoints_dir: Path) -> list[Path]:
     """Remove the temporary directories of writers that are dead; call it before the first write."""
-    if not checkpoints_dir.is_dir():
-        return []
-    leftovers = [
-        path
-        for path in checkpoints_dir.iterdir()
-        if path.name.startswith(TEMPORARY_PREFIX) and not _may_have_writer(path)
-    ]
+    leftovers = find_leftovers(checkpoints_dir)
     for path in leftovers:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
@@ -204,24 +189,3 @@ def _remove_directory(path: Path) -> None:
         hidden.unlink()
     else:
         shutil.rmtree(hidden, ignore_errors=True)
-
-
-def _may_have_writer(path: Path) -> bool:
-    match = WRITER.fullmatch(path.name)
-    if match is None:
-        return False
-    if match["host"] != re.sub(r"[^\w.-]", "_", socket.gethostname()):
-        return time.time() - path.lstat().st_mtime < STALE_AGE_S
-    pid = int(match["pid"])
-    # Our own id: an earlier process had it, as in containers where every start is process 1.
-    return pid != os.getpid() and _is_alive(pid)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True

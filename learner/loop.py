@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -77,6 +79,7 @@ class LearnerPlan:
     max_minutes: float
     """Of this start; 0: no limit."""
     metrics_interval_s: float
+    saves_replay: bool = False
 
 
 class LearnerLoop:
@@ -99,6 +102,10 @@ class LearnerLoop:
         self._has_told = False
         self._started_s = time.monotonic()
         self._reported_s = self._started_s
+        self.saved: Path | None = None
+        """The checkpoint written last in this life."""
+        self.after_cut_request: Callable[[], object] = lambda: None
+        """In lockstep the replay server answers before the checkpoint is written."""
         self._publish()
 
     @property
@@ -140,8 +147,11 @@ class LearnerLoop:
             "progress": self._progress.to_state(),
             "curriculum": self._parts.curriculum.to_state(),
         }
-        saved = self._parts.archive.save(self._learner, self._progress.agent_steps, run)
-        return saved is not None
+        if self._plan.saves_replay:
+            self._source.request_cut(self._progress.agent_steps)
+            self.after_cut_request()
+        self.saved = self._parts.archive.save(self._learner, self._progress.agent_steps, run)
+        return self.saved is not None
 
     def close(self) -> None:
         for part in (self._source, self._parts.publisher, self._parts.inbox, self._parts.heartbeat):

@@ -64,7 +64,7 @@ def restore_snapshot(learner: Learner, snapshot: LearnerSnapshot) -> None:
     if average:
         require_same_layout(average, plain_state_dict(learner.online), what="the average")
     for group in (snapshot.network, target, moments, average):
-        _require_finite(group)
+        require_finite(group)
     load_plain_state_dict(learner.online, snapshot.network, what="the network")
     load_plain_state_dict(learner.target, snapshot.target, what="the target")
     _load_moments(learner, moments)
@@ -74,7 +74,7 @@ def restore_snapshot(learner: Learner, snapshot: LearnerSnapshot) -> None:
         learner.average.restore(average or snapshot.network, learner.updates)
 
 
-def _require_finite(tensors: Mapping[str, Tensor]) -> None:
+def require_finite(tensors: Mapping[str, Tensor]) -> None:
     """Updates that are not finite are never applied, so such a value is damage."""
     for name, tensor in tensors.items():
         if not bool(torch.isfinite(tensor).all()):

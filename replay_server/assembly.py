@@ -9,12 +9,16 @@ import torch
 from common.channels import Network
 from common.config import Settings
 from common.devices import resolve_device
+from common.errors import CheckpointCorrupt, CheckpointMismatch
 from common.heartbeat import HeartbeatWriter, Identity
 from common.ids import new_incarnation
 from common.run_paths import RunPaths
 from common.seeds import seed_for
 from replay_server.buffer import ReplayBuffer, ReplayOptions
 from replay_server.capacity import ItemLayout, choose_capacity, free_memory_bytes, memory_bytes
+from replay_server.cut import SavedCut
+from replay_server.cut_files import CutFolder
+from replay_server.cut_keeper import CutKeeper
 from replay_server.rate_limit import RateLimiter, RatioLimit, StrideSizes, min_slack_samples
 from replay_server.server import ReplayServer
 from replay_server.service import ReplayService
@@ -22,20 +26,28 @@ from replay_server.service import ReplayService
 log = logging.getLogger(__name__)
 
 
-def build(settings: Settings, network: Network) -> ReplayServer:
+def build(
+    settings: Settings, network: Network, *, restore: str = "none", in_background: bool = True
+) -> ReplayServer:
+    """`restore`: the checkpoint whose replay is wanted, auto for the newest, or none."""
     identity = Identity(
         run_id=settings.run.run, role="replay_server", index=0, incarnation=new_incarnation()
     )
     # Bound first: a taken endpoint is known before any memory is.
     router = network.router(settings.endpoints.replay_endpoint)
-    buffer = build_buffer(settings)
+    chosen, buffer = settings.replay, build_buffer(settings)
+    folder = CutFolder(RunPaths.of(settings.run).replay, buffer.storage)
     service = ReplayService(
         settings.spec,
         buffer,
         build_limiter(settings, buffer.capacity_items),
         identity,
         window=settings.actor.send_window,
+        cuts=CutKeeper(folder, in_background=in_background) if chosen.checkpoint_replay else None,
     )
+    saved = restore_cut(folder, buffer, restore)
+    if saved is not None:
+        service.restore(saved.counters)
     heartbeat = HeartbeatWriter(
         identity,
         RunPaths.of(settings.run).process_heartbeat(identity.peer),
@@ -43,6 +55,24 @@ def build(settings: Settings, network: Network) -> ReplayServer:
         pusher=network.pusher(settings.endpoints.telemetry_endpoint),
     )
     return ReplayServer(router, service, heartbeat)
+
+
+def restore_cut(folder: CutFolder, buffer: ReplayBuffer, wanted: str) -> SavedCut | None:
+    """The newest cut that is no newer than the wanted checkpoint and can be read, or nothing."""
+    if wanted == "none":
+        return None
+    for name in folder.names():
+        if wanted != "auto" and name > wanted:
+            continue
+        try:
+            saved = folder.restore(name, buffer)
+        except (CheckpointCorrupt, CheckpointMismatch) as error:
+            log.warning("saved replay passed over", extra={"cut": name, "error": str(error)})
+            continue
+        log.info("replay restored", extra={"cut": name, "wanted": wanted, "items": buffer.size})
+        return saved
+    log.warning("no saved replay; it begins empty", extra={"wanted": wanted})
+    return None
 
 
 def build_buffer(settings: Settings) -> ReplayBuffer:

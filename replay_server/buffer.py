@@ -18,7 +18,7 @@ from common.specs import DataSpec
 from replay_server.priorities import DEFAULT_EPSILON, PriorityTable
 from replay_server.sampler import Sampler
 from replay_server.statistics import Clock, IntervalSummary, PhaseMeans, ReplayStats, UniqueRatio
-from replay_server.storage import DEFAULT_BLOCK_ITEMS, BlockStorage, ring_sizes
+from replay_server.storage import DEFAULT_BLOCK_ITEMS, BlockStorage, StorageLayout, ring_sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +46,13 @@ class ReplayBuffer:
     ) -> None:
         sizes = ring_sizes(options.capacity_items, spec, block_items=options.block_items)
         self._timer = PhaseMeans(clock)
-        self._storage = BlockStorage(sizes, spec, device=device, reward_dtype=options.reward_dtype)
-        self._priorities = PriorityTable(
+        self.storage = BlockStorage(sizes, spec, device=device, reward_dtype=options.reward_dtype)
+        self.priorities = PriorityTable(
             sizes.steps, alpha=options.alpha, epsilon=options.epsilon, device=device
         )
         self._sampler = Sampler(
-            self._storage,
-            self._priorities,
+            self.storage,
+            self.priorities,
             discount=options.discount,
             seed=options.seed,
             timer=self._timer,
@@ -68,22 +68,22 @@ class ReplayBuffer:
     @property
     def size(self) -> int:
         """Items that can be sampled."""
-        return self._storage.num_items
+        return self.storage.num_items
 
     @property
     def capacity_items(self) -> int:
-        return self._storage.sizes.items
+        return self.storage.sizes.items
 
     @property
     def mass(self) -> float:
         """Sum of all priorities. Waits for the device."""
-        return float(self._priorities.tree.total())
+        return float(self.priorities.tree.total())
 
     def insert(self, block: StepBlock) -> None:
         """Store a block and make its items samplable; the oldest blocks make room."""
         with self._timer.phase("insert"):
-            placement = self._storage.insert(block)
-            self._priorities.place(placement, block.priorities)
+            placement = self.storage.insert(block)
+            self.priorities.place(placement, block.priorities)
         self.inserted_items_total += block.num_items
         self.inserted_blocks_total += 1
 
@@ -104,8 +104,8 @@ class ReplayBuffer:
         Negative and non-finite errors are refused and counted in the statistics.
         """
         with self._timer.phase("update"):
-            counts = self._priorities.update(
-                self._storage.columns.generations, slots, generations, errors
+            counts = self.priorities.update(
+                self.storage.columns.generations, slots, generations, errors
             )
         self.stale_priorities_total += counts.stale
         self.refused_priorities_total += counts.refused
@@ -113,10 +113,16 @@ class ReplayBuffer:
 
     def check_sums(self) -> float:
         """Largest error of the tree's sums; they are rebuilt if there is one. For rare checks."""
-        drift = self._priorities.tree.drift()
+        drift = self.priorities.tree.drift()
         if drift > 0:
-            self._priorities.tree.rebuild()
+            self.priorities.tree.rebuild()
         return drift
+
+    def restore(self, layout: StorageLayout, quanta: Tensor, random_state: Tensor) -> None:
+        """Take over blocks that have been put back into the rings, and how often each is drawn."""
+        self.storage.set_layout(layout)
+        self.priorities.tree.set_quanta(quanta.to(self.storage.device))
+        self.set_random_state(random_state)
 
     def random_state(self) -> Tensor:
         """Uint8 CPU tensor for a checkpoint."""
@@ -133,7 +139,7 @@ class ReplayBuffer:
             capacity_items=self.capacity_items,
             fill=self.size / self.capacity_items,
             mass=self.mass,
-            num_blocks=self._storage.num_blocks,
+            num_blocks=self.storage.num_blocks,
             inserted_items_total=self.inserted_items_total,
             inserted_blocks_total=self.inserted_blocks_total,
             sampled_items_total=self.sampled_items_total,
@@ -141,6 +147,6 @@ class ReplayBuffer:
             refused_priorities_total=self.refused_priorities_total,
             unique_ratio=unique_ratio,
             unique_ratio_mean=unique_ratio_mean,
-            priorities=self._summary.read(self._priorities.tree),
+            priorities=self._summary.read(self.priorities.tree),
             phase_ms=self._timer.means_ms(),
         )

@@ -2,14 +2,17 @@
 
 Sequence numbers of one actor life start at 0 and go up by one; a number that is passed over (a
 dropped block) is remembered as missing and may still arrive. Memory is bounded per actor and in
-the number of actors. It need not outlive the server: an ack is a promise of one server life.
+the number of actors. It outlives the server only
+in a cut, together with the blocks it tells of.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from common.checkpoint_files import JsonValue
 from common.ids import Incarnation
 
 MAX_MISSING_PER_ACTOR = 1024
@@ -87,6 +90,23 @@ class Ledger:
     def forget(self, actor: str) -> None:
         """For an actor that was told to leave for good; makes room for others."""
         self._records.pop(actor, None)
+
+    def to_state(self) -> dict[str, JsonValue]:
+        """By actor: incarnation, next sequence number, lowest number still known, those missing."""
+        return {
+            actor: [one.incarnation, one.next_sequence, one.expired_below, *one.missing]
+            for actor, one in self._records.items()
+        }
+
+    def restore(self, state: Mapping[str, Sequence[int]]) -> None:
+        for actor, (incarnation, following, expired_below, *missing) in state.items():
+            self._records[actor] = _ActorRecord(
+                Incarnation(incarnation),
+                next_sequence=following,
+                expired_below=expired_below,
+                missing=dict.fromkeys(missing),
+            )
+            self.missing_total += len(missing)
 
     def _pass_over(self, record: _ActorRecord, sequence: int) -> None:
         gap = sequence - record.next_sequence

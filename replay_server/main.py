@@ -22,6 +22,7 @@ Examples:
 """,
 )
 FINISH_DEADLINE_S = 2.0
+SAVING_DEADLINE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,9 @@ class ReplayArgs:
     settings: Settings = field(default_factory=Settings)
     config: str = ""
     """A config.json of a run or a TOML file; flags go over it."""
+    restore: str = "auto"
+    """With --checkpoint-replay: the checkpoint whose replay is taken over, auto for the newest, or
+    none."""
     log_file: str = ""
     """Where to log; stderr when empty."""
 
@@ -53,6 +57,9 @@ def _plan(args: ReplayArgs) -> Work:
         # Here, because `--help` should not wait for torch.
         from replay_server.assembly import build  # noqa: PLC0415
 
-        return build(args.settings, network)
+        restore = args.restore if saves else "none"
+        return build(args.settings, network, restore=restore)
 
-    return Work(build=build_server, threads=1, finish_deadline_s=FINISH_DEADLINE_S)
+    saves = args.settings.replay.checkpoint_replay
+    deadline_s = SAVING_DEADLINE_S if saves else FINISH_DEADLINE_S
+    return Work(build=build_server, threads=1, finish_deadline_s=deadline_s)

@@ -7,9 +7,12 @@ actors wait for the learner, below minus the slack the learner waits for the act
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
+from common.checkpoint_files import JsonValue
 from common.errors import ConfigError
 
 
@@ -127,6 +130,13 @@ class RateLimiter:
         check_limit(limit, self._sizes)
         self.limit = limit
         self.rebase()
+
+    def to_state(self) -> dict[str, JsonValue]:
+        return {"inserted": self.counts.inserted, "sampled": self.counts.sampled}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on as if nothing had happened."""
+        self.counts = ReplayCounts(inserted=int(state["inserted"]), sampled=int(state["sampled"]))
 
     def rebase(self) -> None:
         """Forget what either side is ahead, after a pause of one of them."""

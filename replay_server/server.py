@@ -59,7 +59,8 @@ class ReplayServer:
         return handled > 0
 
     def finish(self, deadline_s: float) -> None:
-        del deadline_s
+        if self._service.cuts is not None:
+            self._service.cuts.finish(deadline_s)
         self._beat()
 
     def close(self) -> None:

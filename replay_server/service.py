@@ -22,6 +22,7 @@ from common.messages import (
     Ack,
     BatchReply,
     BlockMessage,
+    CutRequest,
     Hello,
     Identify,
     InlineBatchReply,
@@ -41,6 +42,8 @@ from common.shared_slots import SharedSlots
 from common.specs import DataSpec
 from common.tensor_arrays import to_numpy
 from replay_server.buffer import ReplayBuffer
+from replay_server.cut import take_cut
+from replay_server.cut_keeper import CutKeeper
 from replay_server.ledger import Ledger, Verdict
 from replay_server.peers import Peer, PeerRegistry
 from replay_server.rate_limit import Gate, RateLimiter
@@ -49,7 +52,7 @@ from replay_server.report import ServiceCounts, replay_metrics
 MAX_PENDING_REQUESTS = 64
 ROLE_MESSAGES: Mapping[str, tuple[type[Message], ...]] = {
     "actor": (BlockMessage, Ping),
-    "learner": (SampleRequest, PriorityUpdate, StatsRequest, Ping),
+    "learner": (SampleRequest, PriorityUpdate, CutRequest, StatsRequest, Ping),
     "controller": (SetLimit, StatsRequest, Ping),
 }
 
@@ -72,7 +75,7 @@ class _Pending:
 class ReplayService:
     """Owns the buffer, the ledger of stored blocks, the balance, and the requests that wait."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts that it is made of
         self,
         spec: DataSpec,
         buffer: ReplayBuffer,
@@ -80,12 +83,16 @@ class ReplayService:
         identity: Identity,
         *,
         window: int,
+        cuts: CutKeeper | None = None,
     ) -> None:
         self.buffer = buffer
         self.limiter = limiter
         self.counts = ServiceCounts()
         self._spec = spec
         self._window = window
+        self.cuts = cuts
+        """None where nothing is saved."""
+        self._is_restored = False
         self._incarnation = identity.incarnation
         self._ledger = Ledger()
         self._peers = PeerRegistry(identity.run_id, spec)
@@ -113,6 +120,8 @@ class ReplayService:
                 self._on_sample_request(routing, request)
             case PriorityUpdate() as update:
                 self._on_priorities(update, received.arrays)
+            case CutRequest() as request:
+                self._on_cut_request(request.agent_steps)
             case SetLimit() as change:
                 self.limiter.change_ratio(change.samples_per_insert)
                 return [Answer(routing, self.status())]
@@ -121,6 +130,16 @@ class ReplayService:
             case StatsRequest():
                 return [Answer(routing, Stats(values=self.metrics()))]
         return []
+
+    def restore(self, counters: Mapping[str, Any]) -> None:
+        """Go on with the balance and the ledger of a cut whose blocks are in the buffer."""
+        self.limiter.restore(counters["limiter"])
+        self._ledger.restore(counters["ledger"])
+        self._is_restored = True
+
+    def _on_cut_request(self, agent_steps: int) -> None:
+        if self.cuts is not None:
+            self.cuts.keep(lambda: take_cut(agent_steps, self.buffer, self.limiter, self._ledger))
 
     def settle(self) -> list[Answer]:
         """After any message: serve waiting requests, let held actors go on."""
@@ -146,7 +165,8 @@ class ReplayService:
     def metrics(self) -> dict[str, Any]:
         drift = self.buffer.check_sums()
         metrics = replay_metrics(self.buffer.stats(), self.counts, self.limiter)
-        return {**metrics, "replay_sum_drift": drift}
+        saved = {} if self.cuts is None else self.cuts.metrics()
+        return {**metrics, **saved, "replay_sum_drift": drift}
 
     def waits_for(self) -> str | None:
         gate = self.limiter.gate()
@@ -172,9 +192,11 @@ class ReplayService:
             self.counts.refused_hellos += 1
             return [Answer(routing, admission.refusal)]
         if hello.role == "learner" and admission.is_new_life:
-            # What an earlier life asked for is void, and the pause must not earn a burst.
             self._pending.clear()
-            self.limiter.rebase()
+            if not self._is_restored:
+                # What an earlier life asked for is void, and the pause must not earn a burst.
+                self.limiter.rebase()
+            self._is_restored = False
         welcome = Welcome(server_incarnation=self._incarnation, window=self._current_window())
         answers = [Answer(routing, welcome)]
         if admission.replaced is not None:

@@ -10,13 +10,13 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from common.blocks import U8, StepBlock, max_block_frames
 from common.errors import BadMessage, ConfigError
 from common.specs import DataSpec
+from replay_server.rings import SlotRange, ring_parts, ring_write
 
 DEFAULT_BLOCK_ITEMS = 128
 NO_ITEM = -1
@@ -88,18 +88,6 @@ def storage_bytes(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlotRange:
-    """Consecutive step slots; the ring may wrap inside."""
-
-    first: int
-    length: int
-    ring: int
-
-    def indices(self) -> npt.NDArray[np.int64]:
-        return np.arange(self.first, self.first + self.length, dtype=np.int64) % self.ring
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
     """What an insert changed: `items` can be sampled now, `evicted` slots no longer."""
 
@@ -113,6 +101,17 @@ class _StoredBlock:
     items: int
     steps: int
     frames: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageLayout:
+    """Where the stored blocks lie."""
+
+    blocks: tuple[tuple[int, int, int], ...]
+    """Items, steps and frames of each, oldest first."""
+    next_step_slot: int
+    next_frame_slot: int
+    next_generation: int
 
 
 class BlockStorage:
@@ -164,6 +163,48 @@ class BlockStorage:
     def device(self) -> torch.device:
         return self.frames.device
 
+    @property
+    def oldest_generation(self) -> int:
+        """Of the block that will be evicted next; the next one to come while there is none."""
+        return self._generation - len(self._blocks)
+
+    def layout(self) -> StorageLayout:
+        """Which blocks lie where; with the rings themselves, all that there is to know."""
+        return StorageLayout(
+            blocks=tuple((one.items, one.steps, one.frames) for one in self._blocks),
+            next_step_slot=self._next_step_slot,
+            next_frame_slot=self._next_frame_slot,
+            next_generation=self._generation,
+        )
+
+    def set_layout(self, layout: StorageLayout) -> None:
+        """Take over a layout whose blocks have been put back into the rings."""
+        self._blocks = deque(_StoredBlock(items=i, steps=s, frames=f) for i, s, f in layout.blocks)
+        self._used = _StoredBlock(items=0, steps=0, frames=0)
+        for block in self._blocks:
+            self._used = _combine(self._used, block, sign=1)
+        self._next_step_slot = layout.next_step_slot
+        self._next_frame_slot = layout.next_frame_slot
+        self._generation = layout.next_generation
+        self._mark_items()
+
+    def ring_columns(self) -> dict[str, Tensor]:
+        """The rings by name, with the slot as the first dimension, for those who copy them."""
+        return {
+            "bytes": self._byte_rows.t(),
+            "rewards": self.columns.rewards,
+            "newest_frames": self.columns.newest_frames,
+        }
+
+    def _mark_items(self) -> None:
+        """Give every slot the generation that it has when its block is stored."""
+        generations = self.columns.generations.fill_(NO_ITEM)
+        slot = (self._next_step_slot - self._used.steps) % self.sizes.steps
+        for generation, block in enumerate(self._blocks, start=self.oldest_generation):
+            for part, _ in ring_parts(generations, slot, block.items):
+                part.fill_(generation)
+            slot = (slot + block.steps) % self.sizes.steps
+
     def insert(self, block: StepBlock) -> Placement:
         """Store a valid block, evicting the oldest ones until there is room for it."""
         new = _StoredBlock(items=block.num_items, steps=block.num_steps, frames=block.num_frames)
@@ -193,7 +234,7 @@ class BlockStorage:
             oldest = self._blocks.popleft()
             steps += oldest.steps
             self._used = _combine(self._used, oldest, sign=-1)
-        for part, _ in _ring_parts(self.columns.generations, first, steps):
+        for part, _ in ring_parts(self.columns.generations, first, steps):
             part.fill_(NO_ITEM)
         return SlotRange(first=first, length=steps, ring=self.sizes.steps)
 
@@ -202,14 +243,14 @@ class BlockStorage:
         newest = block.frame_index.astype(np.int32)
         generations = np.full(block.num_steps, NO_ITEM, dtype=np.int64)
         generations[: block.num_items] = self._generation
-        _ring_write(self._byte_rows.t(), first, self._byte_values(block).T)
-        _ring_write(columns.rewards, first, block.rewards)
-        _ring_write(
+        ring_write(self._byte_rows.t(), first, self._byte_values(block).T)
+        ring_write(columns.rewards, first, block.rewards)
+        ring_write(
             columns.newest_frames, first, (newest + self._next_frame_slot) % self.sizes.frames
         )
-        _ring_write(columns.generations, first, generations)
+        ring_write(columns.generations, first, generations)
         frames = block.frames.reshape(block.num_frames, -1)
-        _ring_write(self.frames, self._next_frame_slot, frames)
+        ring_write(self.frames, self._next_frame_slot, frames)
 
     def _byte_values(self, block: StepBlock) -> U8:
         older = block.frame_index - block.episode_first
@@ -235,25 +276,3 @@ def _combine(left: _StoredBlock, right: _StoredBlock, *, sign: int) -> _StoredBl
         steps=left.steps + sign * right.steps,
         frames=left.frames + sign * right.frames,
     )
-
-
-def _ring_parts(ring: Tensor, first: int, length: int) -> list[tuple[Tensor, int]]:
-    """Views of the ring, each with the offset of its values; two when the ring wraps."""
-    before_wrap = min(length, len(ring) - first)
-    parts = [(ring.narrow(0, first, before_wrap), 0)]
-    if before_wrap < length:
-        parts.append((ring.narrow(0, 0, length - before_wrap), before_wrap))
-    return parts
-
-
-def _ring_write(ring: Tensor, first: int, values: npt.NDArray[np.generic]) -> None:
-    source = host_tensor(values)
-    for part, offset in _ring_parts(ring, first, len(values)):
-        whole = len(part) == len(source)
-        part.copy_(source if whole else source.narrow(0, offset, len(part)))
-
-
-def host_tensor(array: npt.NDArray[np.generic]) -> Tensor:
-    """A CPU tensor that shares the array's memory, or a copy where it may not be written to."""
-    # torch warns about read-only memory, which is what arrays over received bytes have.
-    return torch.from_numpy(array if array.flags.writeable else array.copy())

@@ -106,6 +106,15 @@ class SumTree:
         """Float64 [num_leaves], a copy of all priorities. 2 kernels."""
         return _to_priorities(self._levels[0].narrow(0, 0, self.num_leaves))
 
+    def quanta(self) -> Tensor:
+        """Int64 [num_leaves], a copy of all priorities as they are stored. 1 kernel."""
+        return self._levels[0].narrow(0, 0, self.num_leaves).clone()
+
+    def set_quanta(self, quanta: Tensor) -> None:
+        """Replace all priorities by a copy that was taken before."""
+        self._levels[0].narrow(0, 0, self.num_leaves).copy_(quanta)
+        self.rebuild()
+
     def leaves_every(self, stride: int) -> Tensor:
         """Every stride-th priority: a cheap sample for statistics."""
         return self.get(torch.arange(0, self.num_leaves, stride, device=self.device))

@@ -20,6 +20,7 @@ DOCUMENTS = sorted(
         *ROOT.glob("README*.md"),
         ROOT / "CONTRIBUTING.md",
         ROOT / "CHANGELOG.md",
+        ROOT / "SECURITY.md",
     ]
 )
 LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]+))?\)")

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import pytest
 
 Measured = Callable[[str], None]
+BEGIN, FINISH = "<!-- faults -->\n", "<!-- end -->"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -37,11 +38,11 @@ class FaultTable:
         self.rows: list[Row] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        said = dict(report.user_properties)
+        said: dict[str, Any] = dict(report.user_properties)
         is_end = report.when == "call" or report.outcome != "passed"
         if "fault" not in said or not is_end:
             return
-        number, fault, promise = cast("tuple[int, str, str]", said["fault"])
+        number, fault, promise = said["fault"]
         verdict = {"passed": "holds", "failed": "BROKEN", "skipped": "skipped"}[report.outcome]
         measured = str(said.get("measured", "-"))
         self.rows.append(Row(number, fault, promise, measured, verdict))
@@ -57,7 +58,17 @@ class FaultTable:
                 terminalreporter.write_line(line)
         path = terminalreporter.config.getoption("fault_table")
         if path and self.rows:
-            Path(path).write_text("\n".join(self.lines()) + "\n", encoding="utf-8")
+            write_table(Path(path), self.lines())
+
+
+def write_table(path: Path, lines: list[str]) -> None:
+    """Between the marks of a page that has them, else as a file of its own."""
+    table = "\n".join(lines) + "\n"
+    page = path.read_text(encoding="utf-8") if path.exists() else ""
+    before, begin, rest = page.partition(BEGIN)
+    _, finish, after = rest.partition(FINISH)
+    marked = f"{before}{begin}{table}{finish}{after}" if begin and finish else table
+    path.write_text(marked, encoding="utf-8")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+from tests.faults.conftest import write_table
 
 pytest_plugins = ["pytester"]
 
@@ -40,3 +44,12 @@ def test_every_row_has_its_verdict(
         "| 2 | hang | replaced | after 3 s | holds |",
         "| 3 | cut | noticed | - | skipped |",
     ]
+
+
+def test_a_page_keeps_what_stands_around_the_table(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Before\n<!-- faults -->\nold\n<!-- end -->\nafter\n")
+
+    write_table(page, ["| new |"])
+
+    assert page.read_text() == "# Before\n<!-- faults -->\n| new |\n<!-- end -->\nafter\n"

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import torch
 
-from common.checkpoint_files import CheckpointData, list_numbered, load_checkpoint
+from common.checkpoint_files import CheckpointData
 from common.config import Settings
 from common.jsonl import read_jsonl
 from common.run_paths import RunPaths
 from launch.lockstep import Lockstep
 from tests.run_factory import corridor_settings
+from tests.run_state import counters, newest, tensor_hash
 
 pytestmark = pytest.mark.integration
 
@@ -33,32 +33,6 @@ def settings_of(folder: Path, run: Mapping[str, object]) -> Settings:
 def train(settings: Settings, resume: Path | None = None) -> CheckpointData:
     Lockstep(settings, resume=resume).run(lambda: False, lambda: None)
     return newest(settings)
-
-
-def newest(settings: Settings) -> CheckpointData:
-    return load_checkpoint(list_numbered(RunPaths.of(settings.run).checkpoints)[0])
-
-
-def tensor_hash(data: CheckpointData) -> str:
-    digest = hashlib.sha256()
-    for stem, tensors in sorted(data.tensors.items()):
-        for name, tensor in sorted(tensors.items()):
-            digest.update(f"{stem}/{name}".encode())
-            digest.update(tensor.contiguous().numpy().tobytes())
-    return digest.hexdigest()
-
-
-def counters(data: CheckpointData) -> dict[str, int]:
-    learner, run = data.state["learner"], data.state["run"]
-    assert isinstance(learner, Mapping)
-    assert isinstance(run, Mapping)
-    progress = run["progress"]
-    assert isinstance(progress, Mapping)
-    return {
-        "updates": int(str(learner["updates"])),
-        "agent_steps": int(str(progress["agent_steps"])),
-        "episodes": int(str(progress["episodes"])),
-    }
 
 
 def test_two_runs_with_one_seed_are_equal_bit_by_bit_and_another_seed_differs(

@@ -107,10 +107,10 @@ def test_a_folder_that_is_not_there_is_refused_by_name(
         network.router(f"ipc://{short_folder}/none/replay")
 
 
-@pytest.mark.parametrize("host", ["*", "ho!st"])
-def test_an_address_that_cannot_be_reached_is_refused(network: Network, host: str) -> None:
-    with pytest.raises(ConfigError, match="cannot connect"):
-        network.dealer(f"tcp://{host}:5601", "a-1.1")
+@pytest.mark.parametrize("kind", ["subscriber", "pusher"])
+def test_nothing_is_sent_beyond_this_machine_without_keys(network: Network, kind: str) -> None:
+    with pytest.raises(ConfigError, match=r"not loopback.*--keys-dir"):
+        getattr(network, kind)("tcp://192.0.2.1:5601")
 
 
 def test_ipv6_loopback_works(network: Network, port: int) -> None:
@@ -224,6 +224,33 @@ def test_a_message_over_the_limit_ends_its_connection_only(
     assert len(arrival[1][0]) == 10_000
     eventually(lambda: answers(router, dealer))
     network.close()
+
+
+@pytest.mark.parametrize(("size", "arrives"), [(65_536, True), (65_700, False)])
+def test_telemetry_is_limited_to_the_size_of_a_header(
+    network: Network, port: int, size: int, arrives: bool
+) -> None:
+    endpoint = f"tcp://127.0.0.1:{port}"
+    puller, pusher = network.puller(endpoint), network.pusher(endpoint)
+
+    pusher.send([bytes(size)])
+
+    assert (puller.receive(5_000 if arrives else 500) is not None) == arrives
+    pusher.send([b"beat"])
+    eventually(lambda: puller.receive(100) is not None)
+
+
+def test_who_subscribes_cannot_fill_the_memory_of_the_publisher(
+    network: Network, port: int
+) -> None:
+    publisher = network.publisher(f"tcp://127.0.0.1:{port}")
+    with zmq.Context() as context, context.socket(zmq.SUB) as wordy:
+        wordy.setsockopt(zmq.SUBSCRIBE, b"x" * 5_000)
+        wordy.connect(f"tcp://127.0.0.1:{port}")
+        time.sleep(0.3)
+
+        assert publisher.pump() == 0
+        wordy.close(linger=0)
 
 
 def test_a_server_of_another_kind_is_survived(network: Network, port: int) -> None:

@@ -8,6 +8,7 @@ from common.cli import (
     Program,
     command_words,
     flag_value,
+    in_one_line,
     parse_args,
     refuse,
     settings_from_config_flag,
@@ -105,6 +106,33 @@ def test_a_misspelt_flag_is_answered_with_the_nearest(capsys: pytest.CaptureFixt
         parse_args(PROGRAM, ["--batchsize", "3"], Settings())
 
     assert "--batch-size" in capsys.readouterr().err
+
+
+FRAMED = """╭─ Value error ─────╮
+│ Error parsing --x:│
+│ got y             │
+│ ───────────────── │
+│ Argument helptext:│
+│     --x INT       │
+╰───────────────────╯
+"""
+PLAIN = """ Value error
+ -------------------
+  Error parsing --x:
+  got y
+  ------------------
+  Argument helptext:
+      --x INT
+"""
+
+
+@pytest.mark.parametrize("box", [FRAMED, PLAIN])
+def test_a_box_becomes_one_line(box: str) -> None:
+    assert in_one_line(box) == "Error parsing --x: got y; expected --x INT"
+
+
+def test_a_text_without_sections_stays_as_it_is() -> None:
+    assert in_one_line("wrong\n") == "wrong"
 
 
 def test_refuse_writes_one_line_and_gives_the_exit_code(

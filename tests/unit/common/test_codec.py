@@ -152,7 +152,7 @@ def test_wrong_header_entries_are_refused(changes: dict[str, object], reason: st
 
 
 def test_another_protocol_version_names_both_sides() -> None:
-    with pytest.raises(BadMessage, match="version 2, the peer 99"):
+    with pytest.raises(BadMessage, match="version 3, the peer 99"):
         decode([header(v=99)])
 
 

@@ -110,8 +110,8 @@ CASES = [
     for name, values in names.items()
     for value in values
 ]
-CHECKED_ELSEWHERE = {"runs_dir", "device"}
-"""By common/run_paths.py and common/devices.py."""
+CHECKED_ELSEWHERE = {"keys_dir", "runs_dir", "device"}
+"""By common/keys.py, common/run_paths.py and common/devices.py."""
 
 
 @pytest.mark.parametrize(("kind", "name", "value"), CASES)

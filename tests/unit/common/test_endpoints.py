@@ -5,8 +5,7 @@ import pytest
 from common.endpoints import (
     MAX_IPC_PATH_BYTES,
     TcpAddress,
-    check_bind,
-    check_connect,
+    check_endpoint,
     is_loopback,
     parse_tcp,
 )
@@ -48,28 +47,28 @@ def test_tcp_endpoints_are_parsed(endpoint: str, address: TcpAddress) -> None:
 )
 def test_endpoints_that_no_socket_could_reach_are_refused(endpoint: str) -> None:
     with pytest.raises(ConfigError, match="tcp://host:port"):
-        check_connect(endpoint)
+        check_endpoint(endpoint, has_keys=False)
 
 
 @pytest.mark.parametrize("port", [0, 65_536, 70_000, 999_999])
 def test_ports_out_of_range_are_refused_by_number(port: int) -> None:
     with pytest.raises(ConfigError, match=f"1 to 65535, got {port}"):
-        check_connect(f"tcp://127.0.0.1:{port}")
+        check_endpoint(f"tcp://127.0.0.1:{port}", has_keys=False)
 
 
 @pytest.mark.parametrize("path", ["relative/path", "", "@abstract"])
 def test_ipc_paths_must_be_absolute(path: str) -> None:
     with pytest.raises(ConfigError, match="absolute path"):
-        check_connect(f"ipc://{path}")
+        check_endpoint(f"ipc://{path}", has_keys=False)
 
 
 def test_ipc_paths_must_fit_a_local_socket() -> None:
     longest = "/" + "x" * (MAX_IPC_PATH_BYTES - 1)
 
-    check_connect(f"ipc://{longest}")
+    check_endpoint(f"ipc://{longest}", has_keys=False)
     for path in (longest + "x", "/" + "ü" * 52):
         with pytest.raises(ConfigError, match="use a shorter folder"):
-            check_connect(f"ipc://{path}")
+            check_endpoint(f"ipc://{path}", has_keys=False)
 
 
 @pytest.mark.parametrize(
@@ -82,11 +81,11 @@ def test_ipc_paths_must_fit_a_local_socket() -> None:
         "ipc:///run/x",
     ],
 )
-def test_loopback_may_be_bound(endpoint: str) -> None:
-    check_bind(endpoint)
+def test_this_machine_needs_no_keys(endpoint: str) -> None:
+    check_endpoint(endpoint, has_keys=False)
 
 
-@pytest.mark.parametrize(
+FAR = pytest.mark.parametrize(
     "endpoint",
     [
         "tcp://*:5601",
@@ -100,14 +99,24 @@ def test_loopback_may_be_bound(endpoint: str) -> None:
         "tcp://2130706433:5601",
     ],
 )
+
+
+@FAR
 def test_anything_else_is_refused_with_what_to_use_instead(endpoint: str) -> None:
-    with pytest.raises(ConfigError, match=r"not loopback.*use tcp://127\.0\.0\.1:PORT"):
-        check_bind(endpoint)
+    with pytest.raises(
+        ConfigError, match=r"not loopback.*--keys-dir, or use tcp://127\.0\.0\.1:PORT"
+    ):
+        check_endpoint(endpoint, has_keys=False)
 
 
-def test_binding_refuses_what_connecting_refuses() -> None:
+@FAR
+def test_with_keys_any_address_will_do(endpoint: str) -> None:
+    check_endpoint(endpoint, has_keys=True)
+
+
+def test_keys_do_not_mend_an_address() -> None:
     with pytest.raises(ConfigError, match="70000"):
-        check_bind("tcp://127.0.0.1:70000")
+        check_endpoint("tcp://192.168.1.5:70000", has_keys=True)
 
 
 def test_is_loopback_wants_an_address_or_the_one_name() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import ConfigError
 from common.jsonl import JsonlWriter, last_record, read_jsonl
 
 
@@ -203,3 +204,13 @@ def test_numbers_that_json_does_not_know_are_a_mistake_of_the_caller(tmp_path: P
     writer.close()
 
     assert (tmp_path / "x.jsonl").read_bytes() == b""
+
+
+def test_a_link_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("untouched\n")
+    (tmp_path / "log.jsonl").symlink_to(tmp_path / "victim")
+
+    with pytest.raises(ConfigError, match="cannot write"):
+        JsonlWriter(tmp_path / "log.jsonl")
+
+    assert (tmp_path / "victim").read_text() == "untouched\n"

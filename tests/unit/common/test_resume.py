@@ -168,3 +168,23 @@ def test_explicit_run_with_only_corrupt_ones_is_corrupt(run_dir: Path) -> None:
 
     with pytest.raises(CheckpointCorrupt, match="got 1 corrupt"):
         find_resume(run_dir, explicit=run_dir)
+
+
+@pytest.mark.parametrize(
+    "place", ["quarantine/20260101-000000/checkpoints/00000000004", "checkpoints/abandoned-4-ab"]
+)
+def test_run_whose_checkpoints_were_all_withdrawn_does_not_start_afresh(
+    run_dir: Path, place: str
+) -> None:
+    withdrawn = run_dir / place
+    write_small_checkpoint(withdrawn.parent, 4, name=withdrawn.name)
+
+    with pytest.raises(CheckpointMissing, match=r"quarantine or abandoned.*--fresh"):
+        find_resume(run_dir, runs_root=run_dir.parent)
+
+
+def test_quarantine_is_not_searched_for_checkpoints(run_dir: Path) -> None:
+    write_small_checkpoint(run_dir / "quarantine" / "checkpoints", 9)
+    write_small_checkpoint(run_dir / "copies", 4)
+
+    assert steps_of(run_dir) == (4, "search")

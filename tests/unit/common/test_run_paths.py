@@ -27,6 +27,31 @@ def test_all_files_of_a_run_lie_in_its_folder(tmp_path: Path) -> None:
     assert len(set(files)) == len(files)
 
 
+def test_a_run_that_is_a_link_to_the_outside_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "runs" / "first").symlink_to("../outside")
+
+    with pytest.raises(ConfigError, match=r"leads out of .*runs, to .*outside; give"):
+        RunPaths.of(RunSettings(run="first", runs_dir=str(tmp_path / "runs")))
+
+
+def test_links_that_stay_inside_and_a_runs_folder_that_is_one_are_fine(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "real").mkdir(parents=True)
+    (tmp_path / "runs" / "first").symlink_to("real")
+    (tmp_path / "link").symlink_to("runs")
+
+    paths = RunPaths.of(RunSettings(run="first", runs_dir=str(tmp_path / "link")))
+
+    assert paths.root == tmp_path.resolve() / "runs" / "first"
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "/etc", "a/b", ".hidden", "x\n", "-x", "x..y"])
+def test_a_run_name_cannot_leave_the_runs_folder(name: str) -> None:
+    with pytest.raises(ConfigError, match="not usable"):
+        RunSettings(run=name)
+
+
 def test_naming_files_creates_none(tmp_path: Path) -> None:
     RunPaths.of(RunSettings(run="first", runs_dir=str(tmp_path / "new")))
 

@@ -151,7 +151,12 @@ def test_json_that_is_no_object_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     assert "no configuration file" in message_of(tmp_path / "none.toml")
-    assert "cannot read" in message_of(tmp_path)
+    (tmp_path / "folder.toml").mkdir()
+    assert "cannot read" in message_of(tmp_path / "folder.toml")
+
+
+def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
+    assert "from .toml or .json files" in message_of(tmp_path / "settings.yaml")
 
 
 def test_differences_name_the_setting_with_both_values() -> None:

@@ -141,7 +141,9 @@ def test_a_restart_uses_the_command_for_restarts(stage: Stage, tmp_path: Path) -
     assert run_until_outcome(supervisor) is ExitCode.DONE
 
 
-def test_stop_ends_actors_first_and_the_learner_last(stage: Stage, tmp_path: Path) -> None:
+def test_stop_ends_actors_first_and_lets_the_replay_server_save_last(
+    stage: Stage, tmp_path: Path
+) -> None:
     order = tmp_path / "order"
     script = (
         "import signal, sys, time\n"
@@ -163,7 +165,7 @@ def test_stop_ends_actors_first_and_the_learner_last(stage: Stage, tmp_path: Pat
 
     supervisor.stop()
 
-    assert order.read_text().split() == ["actor", "replay_server", "learner"]
+    assert order.read_text().split() == ["actor", "learner", "replay_server"]
     assert all(child.process and child.process.poll() == 143 for child in supervisor.children)
 
 

@@ -24,10 +24,10 @@ def test_only_items_of_stored_blocks_are_ever_drawn() -> None:
     for block in cut_blocks(random_play(600, TINY, np.random.default_rng(4)), 16, TINY):
         buffer.insert(block)
         batch = buffer.sample(128, 0.4)
-        stored = buffer._storage.columns.generations
+        stored = buffer.storage.columns.generations
         assert bool((batch.generations != NO_ITEM).all())
         assert torch.equal(batch.generations, stored[batch.slots])
-        oldest = buffer.inserted_blocks_total - buffer._storage.num_blocks
+        oldest = buffer.inserted_blocks_total - buffer.storage.num_blocks
         assert int(batch.generations.min()) >= oldest
 
     assert buffer.check_sums() == 0.0
@@ -96,7 +96,7 @@ def test_statistics_count_what_happened() -> None:
 
 def test_broken_sums_are_found_and_repaired() -> None:
     buffer = ReplayBuffer(TINY, ReplayOptions(capacity_items=6_400, block_items=16))
-    buffer._priorities.tree._levels[-1][0] += 2**20
+    buffer.priorities.tree._levels[-1][0] += 2**20
 
     assert buffer.check_sums() == 1.0
     assert buffer.check_sums() == 0.0

@@ -33,7 +33,7 @@ def test_a_transition_takes_at_most_8_kb(capacity: int, dtype: torch.dtype) -> N
 
 def test_memory_is_what_a_buffer_really_allocates() -> None:
     buffer = ReplayBuffer(TINY, ReplayOptions(capacity_items=6_400))
-    storage, tree = buffer._storage, buffer._priorities.tree
+    storage, tree = buffer.storage, buffer.priorities.tree
     columns = [getattr(storage.columns, name) for name in storage.columns.__slots__]
     allocated = sum(tensor.nbytes for tensor in [storage.frames, *columns, *tree._levels])
 

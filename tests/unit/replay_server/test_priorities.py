@@ -10,7 +10,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from common.errors import ConfigError
 from replay_server.priorities import PriorityTable, UpdateCounts, is_fresh
-from replay_server.storage import NO_ITEM, Placement, SlotRange
+from replay_server.rings import SlotRange
+from replay_server.storage import NO_ITEM, Placement
 
 GENERATIONS = torch.tensor([0, 0, NO_ITEM, 1, 1, NO_ITEM, NO_ITEM, NO_ITEM])
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from common.errors import BadMessage, ConfigError
 from common.specs import DataSpec
+from replay_server.rings import host_tensor
 from replay_server.storage import (
     NO_ITEM,
     BlockStorage,
     RingSizes,
-    host_tensor,
     ring_sizes,
     storage_bytes,
 )

@@ -1,0 +1,120 @@
+"""A cut: all that the replay server holds at one moment, taken in a blink, written by others.
+
+The rings are not in it: blocks never change, so they are written from the rings afterwards, as
+pages (`replay_server/pages.py`). What changes all the time is copied here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from torch import Tensor
+
+from common.checkpoint_files import JsonObject, checkpoint_name
+from common.errors import CheckpointCorrupt, CheckpointMismatch
+from replay_server.buffer import ReplayBuffer
+from replay_server.ledger import Ledger
+from replay_server.pages import Page, Stretch
+from replay_server.rate_limit import RateLimiter
+from replay_server.storage import StorageLayout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cut:
+    agent_steps: int
+    layout: StorageLayout
+    quanta: Tensor
+    """Priorities as the tree stores them, int64 [slots + 1] on the CPU."""
+    random_state: Tensor
+    """Of the sampler, uint8."""
+    counters: JsonObject
+    shape: JsonObject
+    """What a buffer must have in common with this one to take it over."""
+
+    @property
+    def name(self) -> str:
+        """That of the checkpoint which it belongs to."""
+        return checkpoint_name(self.agent_steps)
+
+    def to_state(self, pages: list[Page]) -> JsonObject:
+        layout: JsonObject = {
+            "blocks": [list(block) for block in self.layout.blocks],
+            "next_step_slot": self.layout.next_step_slot,
+            "next_frame_slot": self.layout.next_frame_slot,
+            "next_generation": self.layout.next_generation,
+        }
+        return {
+            "layout": layout,
+            "counters": self.counters,
+            "shape": self.shape,
+            "pages": [asdict(page) for page in pages],
+        }
+
+
+def take_cut(agent_steps: int, buffer: ReplayBuffer, limiter: RateLimiter, ledger: Ledger) -> Cut:
+    """Copies a few megabytes; nobody has to wait for the disk."""
+    return Cut(
+        agent_steps=agent_steps,
+        layout=buffer.storage.layout(),
+        quanta=buffer.priorities.tree.quanta().cpu(),
+        random_state=buffer.random_state(),
+        counters={"limiter": limiter.to_state(), "ledger": ledger.to_state()},
+        shape=shape_of(buffer),
+    )
+
+
+def shape_of(buffer: ReplayBuffer) -> JsonObject:
+    storage = buffer.storage
+    return {
+        "rings": asdict(storage.sizes),
+        "spec": asdict(storage.spec),
+        "rewards": str(storage.columns.rewards.dtype),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedCut:
+    """A cut as it was read back, before it is put into a buffer."""
+
+    layout: StorageLayout
+    counters: Mapping[str, Any]
+    shape: JsonObject
+    pages: list[Page]
+
+
+def read_state(state: Mapping[str, Any]) -> SavedCut:
+    try:
+        layout = state["layout"]
+        return SavedCut(
+            layout=StorageLayout(
+                blocks=tuple((int(i), int(s), int(f)) for i, s, f in layout["blocks"]),
+                next_step_slot=int(layout["next_step_slot"]),
+                next_frame_slot=int(layout["next_frame_slot"]),
+                next_generation=int(layout["next_generation"]),
+            ),
+            counters=state["counters"],
+            shape=state["shape"],
+            pages=[_page(fields) for fields in state["pages"]],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointCorrupt(f"a cut of the replay server is incomplete: {error!r}") from error
+
+
+def _page(fields: Mapping[str, Any]) -> Page:
+    stretch = Stretch(**{name: int(value) for name, value in fields["stretch"].items()})
+    return Page(
+        name=str(fields["name"]),
+        size_bytes=int(fields["size_bytes"]),
+        sha256=str(fields["sha256"]),
+        stretch=stretch,
+    )
+
+
+def require_same_shape(saved: SavedCut, buffer: ReplayBuffer) -> None:
+    if saved.shape != shape_of(buffer):
+        raise CheckpointMismatch(
+            f"the saved replay has {saved.shape}, this one {shape_of(buffer)}; resume with the "
+            "capacity, the block size and the frames that it was written with"
+        )

@@ -1,0 +1,173 @@
+"""Every socket of every process under a hundred thousand damaged messages."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+import pytest
+import zmq
+
+from common.codec import encode
+from common.messages import PROTOCOL_VERSION, Hello, Welcome
+from tests.faults.mutations import Mutator
+from tests.process_system import ProcessSystem, free_endpoints, wait_until
+from tests.run_factory import corridor_settings
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
+
+MESSAGES: Final = int(os.environ.get("WARPZONE_FUZZ_MESSAGES", "100000"))
+MAX_GROWTH_MB: Final = 32
+DEADLINE_S: Final = 120.0
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Iterator[ProcessSystem]:
+    settings = corridor_settings(tmp_path, {"endpoints": free_endpoints(), "actor": {"actors": 1}})
+    system = ProcessSystem(settings)
+    yield system
+    system.close()
+
+
+@pytest.fixture
+def context() -> Iterator[zmq.Context[zmq.Socket[bytes]]]:
+    context = zmq.Context()
+    yield context
+    context.destroy(linger=0)
+
+
+@dataclass
+class Watch:
+    """Memory of a process before and after."""
+
+    process: psutil.Process
+    before_mb: float
+
+    @classmethod
+    def of(cls, system: ProcessSystem, peer: str) -> Watch:
+        process = psutil.Process(system.processes[peer].pid)
+        return cls(process, process.memory_info().rss / 2**20)
+
+    def growth_mb(self) -> float:
+        return self.process.memory_info().rss / 2**20 - self.before_mb
+
+
+def send_all(socket: zmq.Socket[bytes], draw: Callable[[], list[bytes]]) -> None:
+    """As fast as the other side takes them; never more than the queue holds ahead of it."""
+    poller = zmq.Poller()
+    poller.register(socket, zmq.POLLOUT)
+    deadline_s = time.monotonic() + DEADLINE_S
+    for _ in range(MESSAGES):
+        frames = draw()
+        while not poller.poll(1_000):
+            assert time.monotonic() < deadline_s, "the other side takes nothing any more"
+        socket.send_multipart(frames)
+        while socket.type == zmq.DEALER and socket.poll(0):
+            socket.recv_multipart()
+
+
+def bad_messages(system: ProcessSystem, peer: str, prefix: str) -> float:
+    beat = system.beat(peer)
+    return sum(
+        float(str(value)) for name, value in beat.items() if name.startswith(prefix) and value
+    )
+
+
+def hello(system: ProcessSystem, role: Any) -> list[bytes]:
+    message = Hello(
+        protocol=PROTOCOL_VERSION,
+        run_id=system.settings.run.run,
+        role=role,
+        peer=f"{role}-7",
+        incarnation=1,
+        spec=system.settings.spec,
+    )
+    return [bytes(frame) for frame in encode(message, {})]
+
+
+@pytest.mark.fault(
+    28,
+    "100,000 damaged messages to each socket of replay server and learner",
+    "no crash, no growth, others go on, every reject counted",
+)
+def test_servers_stand_damaged_messages(
+    system: ProcessSystem,
+    context: zmq.Context[zmq.Socket[bytes]],
+    measured: Callable[[str], None],
+) -> None:
+    for package in ("replay_server", "learner", "actor"):
+        system.start(package)
+    system.wait_for("learner-0", "progress", 50)
+    watches = {peer: Watch.of(system, peer) for peer in system.processes}
+    mutator, endpoints = Mutator(seed=1), system.settings.endpoints
+
+    intruder = context.socket(zmq.DEALER)
+    intruder.connect(endpoints.replay_endpoint)
+    intruder.send_multipart(hello(system, "controller"))
+    send_all(intruder, mutator.message)
+    telemetry = context.socket(zmq.PUSH)
+    telemetry.connect(endpoints.telemetry_endpoint)
+    send_all(telemetry, mutator.message)
+    subscriber = context.socket(zmq.XSUB)
+    subscriber.connect(endpoints.weights_endpoint)
+    send_all(
+        subscriber, lambda: [bytes([mutator.message()[0][:1] == b"\x01"]) + mutator.weights()[:64]]
+    )
+
+    updates = system.number("learner-0", "progress")
+    system.wait_for("learner-0", "progress", updates + 50)
+    wait_until(
+        "rejects are counted",
+        lambda: bad_messages(system, "replay_server-0", "bad_") > 0.5 * MESSAGES,
+        30,
+    )
+    growth = {peer: watch.growth_mb() for peer, watch in watches.items()}
+    counted = bad_messages(system, "replay_server-0", "bad_")
+    measured(f"{counted:,.0f} rejects counted; growth at most {max(growth.values()):.0f} MB")
+    assert max(growth.values()) < MAX_GROWTH_MB, growth
+
+
+@pytest.mark.fault(
+    29,
+    "100,000 damaged answers and weights to an actor",
+    "no crash, no growth, it plays as soon as real weights come",
+)
+def test_an_actor_stands_a_broken_server(
+    system: ProcessSystem,
+    context: zmq.Context[zmq.Socket[bytes]],
+    measured: Callable[[str], None],
+) -> None:
+    endpoints = system.settings.endpoints
+    router, weights = context.socket(zmq.ROUTER), context.socket(zmq.XPUB)
+    router.bind(endpoints.replay_endpoint)
+    weights.bind(endpoints.weights_endpoint)
+    system.start("actor")
+    assert router.poll(40_000)
+    routing = router.recv_multipart()[0]
+    welcome = [bytes(f) for f in encode(Welcome(server_incarnation=1, window=4), {})]
+    router.send_multipart([routing, *welcome])
+    watch, mutator = Watch.of(system, "actor-0"), Mutator(seed=2)
+
+    for number in range(MESSAGES):
+        weights.send(mutator.weights())
+        frames = mutator.message()
+        if b"refused" not in frames[0]:
+            # A server may send an actor away; that is not what is tried here.
+            router.send_multipart([routing, *frames])
+        if number % 500 == 0:
+            time.sleep(0.01)
+            while router.poll(0):
+                router.recv_multipart()
+    time.sleep(1.0)
+
+    assert system.processes["actor-0"].poll() is None
+    growth_mb = watch.growth_mb()
+    bad = system.number("actor-0", "weights_bad")
+    measured(f"{bad:,.0f} bad weights counted; growth {growth_mb:.0f} MB")
+    assert bad > 0
+    assert growth_mb < MAX_GROWTH_MB

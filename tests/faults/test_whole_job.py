@@ -1,0 +1,60 @@
+"""The whole job saved and taken up again by real processes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from common.checkpoint_files import list_numbered
+from common.jsonl import last_record
+from tests.processes import end, processes_mentioning, start, wait_until, write_corridor
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+LOCAL = "launch/local.py"
+WANTED_AGENT_STEPS = 1_500
+MAX_PAUSE_MS = 100
+
+
+def newest_cut(run: Path) -> int:
+    found = list_numbered(run / "replay" / "cuts")
+    return int(found[0].name) if found else 0
+
+
+@pytest.mark.fault(
+    27,
+    "`kill -9` of everything",
+    "with --checkpoint-replay the resumed run has its replay back; no pause over 100 ms",
+)
+def test_a_resumed_run_has_its_replay_back(tmp_path: Path, measured: Callable[[str], None]) -> None:
+    words = (
+        *(LOCAL, "--preset", str(write_corridor(tmp_path)), "--runs-dir", str(tmp_path)),
+        *("--run", "r", "--checkpoint-replay", "--checkpoint-interval-s", "1", "--plain"),
+    )
+    run = tmp_path / "r"
+    log = run / "logs" / "replay_server-0.log"
+    first = start(*words)
+    try:
+        wait_until(lambda: newest_cut(run) > WANTED_AGENT_STEPS, 90, "a cut")
+        metrics = last_record(run / "metrics.jsonl") or {}
+        for process in processes_mentioning(str(run)):
+            process.kill()
+    finally:
+        end(first)
+    saved = newest_cut(run)
+
+    second = start(*words)
+    try:
+        wait_until(lambda: "replay restored" in log.read_text(), 60, "the replay")
+    finally:
+        end(second)
+
+    (line,) = [line for line in log.read_text().splitlines() if "replay restored" in line]
+    (items,) = re.findall(r"items\W+(\d+)", line)
+    pause_ms = float(str(metrics["replay_cut_pause_ms"]))
+    measured(f"{items} items of the cut at {saved:,} agent steps; longest pause {pause_ms:.1f} ms")
+    assert int(items) >= WANTED_AGENT_STEPS / 2
+    assert pause_ms < MAX_PAUSE_MS

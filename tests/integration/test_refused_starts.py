@@ -1,0 +1,132 @@
+"""Starts that are refused after the run folder was opened, and odd but usable surroundings."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.checkpoint_factory import damage, write_small_checkpoint
+from tests.processes import ROOT, run, write_corridor
+
+pytestmark = pytest.mark.integration
+
+DEADLINE_S = 90
+Harm = Callable[[Path], object]
+
+
+def store(run_dir: Path, learner: Mapping[str, object]) -> None:
+    settings = {"settings": {"env": {"game": "corridor"}, "learner": dict(learner)}}
+    (run_dir / "config.json").write_text(json.dumps(settings))
+    write_small_checkpoint(run_dir / "checkpoints", 5)
+
+
+REFUSED: dict[str, tuple[Harm, list[str], str]] = {
+    "nothing to resume": (lambda _: None, ["--resume"], "no checkpoint below"),
+    "resume from nowhere": (lambda _: None, ["--resume", "/nowhere"], "holds no checkpoint"),
+    "lock is a folder": (lambda run: (run / "launcher.lock").mkdir(), [], "cannot open the lock"),
+    "all checkpoints damaged": (
+        lambda run: damage(write_small_checkpoint(run / "checkpoints", 5)),
+        [],
+        "expected a valid checkpoint, got 1 corrupt",
+    ),
+    "all checkpoints in quarantine": (
+        lambda run: write_small_checkpoint(run / "quarantine" / "x" / "checkpoints", 5),
+        [],
+        "in quarantine or abandoned",
+    ),
+    "checkpoints is a file": (lambda run: (run / "checkpoints").touch(), [], "checkpoints"),
+    "other shape": (
+        lambda run: store(run, {"num_quantiles": 8}),
+        ["--num-quantiles", "16"],
+        "--num-quantiles was 8 in this run and cannot become 16",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_start_is_refused_with_one_line(case: str, tmp_path: Path) -> None:
+    harm, words, expected = REFUSED[case]
+    run_dir = tmp_path / "runs" / "default"
+    run_dir.mkdir(parents=True)
+    harm(run_dir)
+    base = ["--runs-dir", str(tmp_path / "runs"), "--device", "cpu", "--game", "corridor"]
+
+    code, output = run("launch/local.py", *base, *words, timeout_s=DEADLINE_S)
+
+    assert code == 2, output
+    last = output.splitlines()[-1]
+    assert last.startswith("python launch/local.py: ")
+    assert expected in last
+    assert "Traceback" not in output
+
+
+def test_a_full_run_folder_is_refused(tmp_path: Path) -> None:
+    mount = shutil.which("mount")
+    if mount is None or os.geteuid() != 0:
+        pytest.skip("a full disk needs root, to mount a small tmpfs")
+    words = [mount, "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(tmp_path)]
+    if subprocess.run(words, check=False, capture_output=True, timeout=10).returncode != 0:
+        pytest.skip("a full disk needs the permission to mount a small tmpfs")
+    try:
+        code, output = run(
+            "launch/local.py", "--runs-dir", str(tmp_path), "--device", "cpu", timeout_s=DEADLINE_S
+        )
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True, timeout=10)
+
+    assert code == 2, output
+    assert "No space left on device; choose another --runs-dir" in output.splitlines()[-1]
+
+
+def test_an_odd_folder_behind_a_link_on_a_dumb_terminal_without_stdout(tmp_path: Path) -> None:
+    """Spaces, another script and a leading dash in the path; nobody can read what is printed."""
+    real = tmp_path / "-läufe und mehr"
+    real.mkdir()
+    (tmp_path / "runs").symlink_to(real)
+    words = ["--preset", str(write_corridor(tmp_path)), "--runs-dir", str(tmp_path / "runs")]
+    words += ["--actors", "1", "--max-agent-steps", "200", "--run", "odd"]
+    environment = {**os.environ, "TERM": "dumb", "OMP_NUM_THREADS": "7", "PYTHONHASHSEED": "3"}
+
+    result = subprocess.run(
+        ["sh", "-c", 'exec "$0" "$@" >&-', sys.executable, "launch/local.py", *words],
+        cwd=ROOT,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+    assert result.returncode == 0, result.stderr
+    assert list((real / "odd" / "checkpoints").glob("*/manifest.json"))
+
+
+@pytest.mark.parametrize(
+    ("module", "words", "expected"),
+    [
+        ("replay_server", ["--replay-endpoint", "tcp://*:5601"], "it is not loopback"),
+        ("replay_server", ["--replay-endpoint", "tcp://0.0.0.0:5601"], "it is not loopback"),
+        ("replay_server", ["--capacity", "100000000000"], "the largest capacity that would fit is"),
+        ("learner", ["--log-file", "/dev/null/x"], "cannot write the log /dev/null/x"),
+        ("learner", ["--device", "cuda:9"], "use --device cpu"),
+        ("actor", ["--config", "settings.yaml"], "from .toml or .json files"),
+    ],
+)
+def test_a_program_started_by_hand_is_refused(
+    module: str, words: list[str], expected: str, tmp_path: Path
+) -> None:
+    base = ["-m", module, "--runs-dir", str(tmp_path), "--game", "corridor"]
+    device = [] if "--device" in words or module == "actor" else ["--device", "cpu"]
+
+    code, output = run(*base, *device, *words, timeout_s=DEADLINE_S)
+
+    assert code == 2, output
+    assert expected in output.splitlines()[-1]
+    assert "Traceback" not in output

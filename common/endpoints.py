@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import socket
 from dataclasses import dataclass
 
-from common.errors import ConfigError
+from common.errors import ConfigError, PeerUnavailable
 
 # sun_path holds 108 bytes on Linux, 104 on macOS, the final zero included.
 MAX_IPC_PATH_BYTES = 103
@@ -40,6 +41,22 @@ def check_endpoint(endpoint: str, *, has_keys: bool) -> None:
             f"refusing {endpoint}: it is not loopback and there are no keys; make them with "
             "launch/keys.py and give --keys-dir, or use tcp://127.0.0.1:PORT or ipc:///PATH"
         )
+
+
+def check_host(endpoint: str) -> None:
+    """Refuse a host that has no address: ZeroMQ would ask for it again and again in silence."""
+    if not endpoint.startswith("tcp://"):
+        return
+    address = parse_tcp(endpoint)
+    if address.host == "*":
+        return
+    try:
+        socket.getaddrinfo(address.host, address.port)
+    except (OSError, UnicodeError) as error:
+        raise PeerUnavailable(
+            f"endpoint {endpoint!r}: the host {address.host!r} has no address here ({error}); "
+            "correct the name, or start again when it is known"
+        ) from error
 
 
 def is_loopback(host: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -14,6 +14,7 @@ from common.cli import Program, parse_args, refuse, settings_from_config_flag
 from common.component import Component, run_component
 from common.config import Settings
 from common.devices import limit_torch_threads
+from common.endpoints import check_host
 from common.errors import ConfigError
 from common.ids import Role, peer_id
 from common.lifecycle import Interrupted, StopFlag, run_program
@@ -76,6 +77,9 @@ def _run(args: Args, plan: Callable[[Args], Work], stop: StopFlag, pulse: Pulse)
     # Here, because `--help` should wait for neither zmq nor torch.
     from common.transport import ZmqNetwork  # noqa: PLC0415
 
+    for name, value in asdict(args.settings.endpoints).items():
+        if name.endswith("_endpoint"):
+            check_host(value)
     work = plan(args)
     limit_torch_threads(work.threads)
     network = ZmqNetwork(keys_dir=args.settings.endpoints.keys_dir)

@@ -62,6 +62,8 @@ def find_resume(
         return _find_explicit(explicit)
     rejected: list[str] = []
     checkpoints = run_dir / CHECKPOINTS_FOLDER
+    if os.path.lexists(checkpoints) and not checkpoints.is_dir():
+        raise CheckpointCorrupt(f"{checkpoints}: expected a folder, got something else; move it")
     stages: list[tuple[ResumeSource, Iterable[Path]]] = [
         ("numbered", list_numbered(checkpoints)),
         ("latest", _pointed(checkpoints, LATEST_NAME)),

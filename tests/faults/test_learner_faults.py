@@ -120,12 +120,12 @@ def test_a_killed_learner_goes_on_where_it_saved(system: ProcessSystem, measured
     actor_pid, lost_s, back_s = system.processes["actor-0"].pid, [], []
 
     for _ in range(KILLS):
-        killed_s = time.time()
+        killed_s, began_s = time.time(), began_at(system)
         start_learner(system)
         point = find_resume(system.paths.root)
         assert point is not None
         assert point.agent_steps > 0
-        lost_s.append(killed_s - read_manifest(point.path).created_unix_s)
+        lost_s.append(killed_s - max(read_manifest(point.path).created_unix_s, began_s))
         back_s.append(wait_for_updates(system))
         assert resumed_steps(system) == point.agent_steps
 
@@ -135,6 +135,13 @@ def test_a_killed_learner_goes_on_where_it_saved(system: ProcessSystem, measured
     assert system.processes["actor-0"].poll() is None
     assert max(lost_s) < CHECKPOINT_INTERVAL_S + SLACK_S
     measured(f"lost {max(lost_s):.1f} s of training, learning again after {max(back_s):.0f} s")
+
+
+def began_at(system: ProcessSystem) -> float:
+    """Unix time at which this life of the learner was first heard of; it lost nothing before."""
+    pid = system.processes["learner-0"].pid
+    beats = read_jsonl(system.paths.process_heartbeat("learner-0"))
+    return next(float(str(beat["time"])) for beat in beats if beat["pid"] == pid)
 
 
 def resumed_steps(system: ProcessSystem) -> int:

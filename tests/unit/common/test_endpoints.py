@@ -6,10 +6,11 @@ from common.endpoints import (
     MAX_IPC_PATH_BYTES,
     TcpAddress,
     check_endpoint,
+    check_host,
     is_loopback,
     parse_tcp,
 )
-from common.errors import ConfigError
+from common.errors import ConfigError, PeerUnavailable
 
 
 @pytest.mark.parametrize(
@@ -123,3 +124,15 @@ def test_is_loopback_wants_an_address_or_the_one_name() -> None:
     assert is_loopback("::1")
     assert not is_loopback("")
     assert not is_loopback("LOCALHOST.")
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["ipc:///tmp/x", "tcp://127.0.0.1:1", "tcp://[::1]:1", "tcp://*:1"]
+)
+def test_an_address_needs_no_name_server(endpoint: str) -> None:
+    check_host(endpoint)
+
+
+def test_a_host_without_an_address_is_refused() -> None:
+    with pytest.raises(PeerUnavailable, match=r"nowhere\.invalid.*correct the name"):
+        check_host("tcp://nowhere.invalid:5601")

@@ -188,3 +188,10 @@ def test_quarantine_is_not_searched_for_checkpoints(run_dir: Path) -> None:
     write_small_checkpoint(run_dir / "copies", 4)
 
     assert steps_of(run_dir) == (4, "search")
+
+
+def test_a_file_in_the_place_of_the_checkpoints_is_refused(run_dir: Path) -> None:
+    (run_dir / "checkpoints").touch()
+
+    with pytest.raises(CheckpointCorrupt, match="expected a folder"):
+        find_resume(run_dir)

@@ -33,6 +33,7 @@ ZAP_ENDPOINT = "inproc://zeromq.zap.01"
 BELL_ENDPOINT = "inproc://guard-bell"
 POLL_MS = 100
 RECHECK_INTERVAL_S = 0.5
+CLOSE_TIMEOUT_S = 5.0
 MAX_CONNECTIONS = 4_096
 UNKNOWN_ADDRESS = "unknown"
 ACCEPTED, TEMPORARY, REFUSED = b"200", b"300", b"400"
@@ -139,7 +140,7 @@ class Guard:
     def close(self) -> None:
         self._stop.set()
         self._rope.send(b"")
-        self._thread.join()
+        self._thread.join(CLOSE_TIMEOUT_S)
         self._rope.close(linger=0)
 
     def _run(self) -> None:

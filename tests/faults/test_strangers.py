@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(400
 
 RUN = "seen-by-nobody"
 PORTS = (5601, 5602, 5603)
+PLAIN_PORT = 5999
 START_DEADLINE_S = 150.0
 PLAIN_DEADLINE_S = 20.0
 WORDS = (RUN.encode(), b"step_block", b"welcome", b"actor-0", b"weight_version")
@@ -61,13 +62,14 @@ class Machines:
         self.paths = RunPaths.of(settings.run)
         self.config = folder / "config.json"
         self.config.write_text(json.dumps({"settings": settings_to_dict(settings)}))
-        self.capture("locked.bin")
+        self.capture("locked.bin", PORTS[0], PORTS[-1])
         keys_dir = add_actor(self.keys_dir, "far-0")
         self.actor = self.start(self.far, *self.actor_words(0, keys_dir))
 
-    def capture(self, name: str) -> None:
+    def capture(self, name: str, low_port: int, high_port: int) -> None:
         """Write what passes the cable to a file from now on."""
-        words = ("-m", "tests.packet_capture", self.near.interface, str(self.folder / name))
+        place = (self.near.interface, str(low_port), str(high_port), str(self.folder / name))
+        words = ("-m", "tests.packet_capture", *place)
         read_line(self.start(self.near, *words), "listening")
 
     def start(self, host: Host, *words: str) -> subprocess.Popen[str]:
@@ -159,12 +161,17 @@ def test_nothing_can_be_read_on_the_cable(
 ) -> None:
     wait_until("blocks are sent", lambda: machines.acked_blocks(0) >= 20, START_DEADLINE_S)
     packets = (machines.folder / "locked.bin").read_bytes()
-    machines.capture("plain.bin")
+    machines.capture("plain.bin", PLAIN_PORT, PLAIN_PORT)
     server = machines.start(
-        machines.near, "-m", "tests.plain_peer", "bind", f"tcp://{machines.near.address}:5999", RUN
+        machines.near,
+        "-m",
+        "tests.plain_peer",
+        "bind",
+        f"tcp://{machines.near.address}:{PLAIN_PORT}",
+        RUN,
     )
     read_line(server, "ready")
-    words = ("connect", f"tcp://{machines.near.address}:5999", RUN)
+    words = ("connect", f"tcp://{machines.near.address}:{PLAIN_PORT}", RUN)
     machines.far.run("-m", "tests.plain_peer", *words, timeout_s=PLAIN_DEADLINE_S)
     read_line(server, "got hello")
 

@@ -237,12 +237,20 @@ def test_without_its_guard_a_server_lets_nobody_in(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport_guard, "ZAP_ENDPOINT", "inproc://nobody-asks-here")
-    server = scene.network(scene.keys_dir)
+    server, actor = scene.network(scene.keys_dir), scene.actor("gpu-2")
     router = server.router(scene.endpoint)
+    weights_endpoint = f"tcp://127.0.0.1:{free_port()}"
+    publisher = server.publisher(weights_endpoint)
+    publisher.publish(b"weights")
 
-    scene.actor("gpu-2").dealer(scene.endpoint, "a-1.1").send([b"let me in"])
+    actor.dealer(scene.endpoint, "a-1.1").send([b"let me in"])
+    subscriber = actor.subscriber(weights_endpoint)
 
-    assert router.receive(SILENCE_MS) is None
+    end_s = time.monotonic() + SILENCE_MS / 1_000
+    while time.monotonic() < end_s:
+        assert publisher.pump() == 0
+        assert subscriber.newest(10) is None
+        assert router.receive(10) is None
 
 
 def test_an_actor_is_told_that_its_key_is_refused(scene: Scene) -> None:

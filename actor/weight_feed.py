@@ -11,6 +11,7 @@ from torch import nn
 
 from common.channels import Subscriber
 from common.errors import BadMessage, ProtocolMismatch
+from common.logs import RareLog
 from common.weights import WeightContract, WeightHeader, decode_header, decode_weights
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class WeightFeed:
         self._max_age_s = max_age_s
         self._clock = clock
         self._heard_s = clock()
+        self._rare = RareLog()
         self.loaded = 0
         self.bad = 0
 
@@ -57,7 +59,8 @@ class WeightFeed:
             header, tensors = decode_weights(frame, self._expected)
         except BadMessage as error:
             self.bad += 1
-            log.warning("weights refused", extra={"reason": str(error)})
+            if self._rare.allows("weights refused", self._clock()):
+                log.warning("weights refused", extra={"reason": str(error)})
             return False
         self._network.load_state_dict(tensors)
         self.current = header

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgpack
 
 from common.messages import MESSAGES
-from tests.message_factory import example_frames, example_weights_frame
+from tests.message_factory import example_frames
 
 HOSTILE: Final[tuple[Any, ...]] = (
     *(None, True, -1, 0, 2**63, 2**64 - 1, -(2**63), 1.5, math.nan, math.inf, -math.inf),
@@ -45,7 +45,6 @@ class Mutator:
         self._rng = random.Random(seed)
         self._frames = {tag: [bytes(f) for f in example_frames(tag)] for tag in MESSAGES}
         self._tags = sorted(self._frames)
-        self._weights = bytes(example_weights_frame())
 
     def message(self) -> list[bytes]:
         frames = list(self._frames[self._rng.choice(self._tags)])
@@ -54,8 +53,20 @@ class Mutator:
         )
         return change(frames)
 
-    def weights(self) -> bytes:
-        return self._bytes_changed(self._weights)
+    def weights(self, frame: bytes) -> bytes:
+        """Cut or changed, but not in the fields that say whose they are: those end an actor."""
+        fields_end = frame.index(b"\xa1t")
+        match self._rng.randrange(3):
+            case 0:
+                return frame[: self._rng.randrange(len(frame))]
+            case 1:
+                return frame[:fields_end] + self._bytes_changed(frame[fields_end:])
+            case _:
+                return self._bytes_changed(frame[:4]) + frame[4:]
+
+    def subscription(self) -> bytes:
+        """What a subscriber may say: the first byte decides whether it wants or leaves."""
+        return self._rng.choice((b"\x00", b"\x01", b"\x02")) + self._rng.randbytes(32)
 
     def _change_field(self, frames: list[bytes]) -> list[bytes]:
         header = self._replaced(msgpack.unpackb(frames[0]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import random
@@ -18,7 +19,7 @@ from safetensors.torch import save
 
 from common.component import run_component
 from common.errors import ExitCode
-from common.jsonl import ROTATE_BYTES, JsonlWriter, line_problem
+from common.jsonl import ROTATE_BYTES, JsonlWriter, line_problem, read_jsonl
 from common.lifecycle import StopFlag, run_program
 from common.resume import find_resume
 from tests.checkpoint_factory import damage, seal_checkpoint, write_small_checkpoint
@@ -99,8 +100,10 @@ def test_a_run_without_a_valid_checkpoint_is_refused(tmp_path: Path, measured: M
 
 
 @pytest.mark.integration
-@pytest.mark.fault(20, "process killed while it writes lines", "every line is whole")
-def test_killed_writers_leave_whole_lines(tmp_path: Path, measured: Measured) -> None:
+@pytest.mark.fault(
+    20, "process killed while it writes lines", "at most its last line is torn, all others are read"
+)
+def test_killed_writers_tear_their_last_line_at_most(tmp_path: Path, measured: Measured) -> None:
     path, draw = tmp_path / "lines.jsonl", random.Random(3)
 
     for _ in range(LINE_KILLS):
@@ -115,8 +118,12 @@ def test_killed_writers_leave_whole_lines(tmp_path: Path, measured: Measured) ->
 
     lines = path.read_bytes().splitlines(keepends=True)
     torn = sum(1 for line in lines if line_problem(line))
-    assert torn == 0
-    measured(f"{LINE_KILLS} kills, {len(lines)} lines, {torn} torn")
+    numbers = [int(str(record["number"])) for record in read_jsonl(path)]
+    # The kernel may end a write between two pages, so a line may be torn although it is one write.
+    assert torn <= LINE_KILLS
+    assert len(numbers) == len(lines) - torn
+    assert all(after in (before + 1, 0) for before, after in itertools.pairwise(numbers))
+    measured(f"{LINE_KILLS} kills, {len(lines)} lines, {torn} torn, all others read")
 
 
 def size_of(path: Path) -> int:

@@ -83,8 +83,10 @@ class ZmqNetwork:
 
     def publisher(self, endpoint: str) -> ZmqPublisher:
         def prepare(socket: zmq.Socket[bytes]) -> None:
-            # Every subscription is an event, also the second one with the same topic.
+            # Every subscription is an event, also the second one with the same topic; what a peer
+            # asks for is not remembered by itself: there would be no end to it.
             socket.setsockopt(zmq.XPUB_VERBOSE, 1)
+            socket.setsockopt(zmq.XPUB_MANUAL, 1)
             socket.setsockopt(zmq.SNDHWM, 2)
             socket.setsockopt(zmq.MAXMSGSIZE, MAX_SUBSCRIPTION_BYTES)
 
@@ -105,7 +107,8 @@ class ZmqNetwork:
 
     def puller(self, endpoint: str) -> ZmqPuller:
         def prepare(socket: zmq.Socket[bytes]) -> None:
-            socket.setsockopt(zmq.RCVHWM, 1_000)
+            # Of each peer; its messages are small and rare, and a hostile one must not fill memory.
+            socket.setsockopt(zmq.RCVHWM, 128)
             # Telemetry has no arrays.
             socket.setsockopt(zmq.MAXMSGSIZE, MAX_HEADER_BYTES + ENVELOPE_BYTES)
 

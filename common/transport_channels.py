@@ -112,6 +112,10 @@ class ZmqRouter:
         self._socket.close(linger=0)
 
 
+EVERYTHING = b"\x01"
+"""The one subscription there is: all topics."""
+
+
 class ZmqPublisher:
     """XPUB: a subscription arrives as a message, which is when the last value is sent again.
 
@@ -144,7 +148,9 @@ class ZmqPublisher:
             self._reopen()
         newcomers = 0
         while self._socket is not None and (event := _receive(self._socket, 0)) is not None:
-            newcomers += bytes(event[0])[:1] == b"\x01"
+            if bytes(event[0]) == EVERYTHING:
+                self._socket.setsockopt(zmq.SUBSCRIBE, b"")
+                newcomers += 1
         if newcomers and self._last is not None:
             self.publish(self._last)
         return newcomers

@@ -96,7 +96,8 @@ def _lane(core: str, spec: DataSpec, index: int) -> Any:
         spec, BLOCK_STEPS, GAMMA, first_block_steps=(index + 1) * BLOCK_STEPS // 16 or 1
     )
     # Always the true start of the one stage.
-    starts = SimpleNamespace(
-        draw=lambda: SimpleNamespace(stage="1-1", moment=None), note=lambda *_: None
+    starts = import_module("actor.starts").Starts(
+        import_module("actor.stage_choice").StageChoice(("1-1",), seed=1),
+        import_module("actor.frontier").Frontier(share=0.0, seed=1),
     )
     return import_module("actor.lane").Lane(env, builder, spec, seed=index, starts=starts)

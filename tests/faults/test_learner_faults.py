@@ -28,7 +28,7 @@ from tests.process_system import ProcessSystem, free_endpoints, wait_until
 from tests.run_factory import corridor_settings
 from tests.scripted_peers import ScriptedClient, identity
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
 
 DEADLINE_S = 120.0
 """Of every wait; a learner needs seconds, but other tests may have the cores."""

@@ -9,6 +9,7 @@ import gc
 import os
 import random
 import tracemalloc
+from itertools import pairwise
 from typing import Any
 
 import msgpack
@@ -154,20 +155,19 @@ def test_any_numbers_in_a_block_give_a_block_or_bad_message(data: st.DataObject)
 def test_many_damaged_messages_leave_no_memory_behind() -> None:
     rng = random.Random(11)
     tags = sorted(MESSAGES)
+    totals = []
     tracemalloc.start()
     try:
-        for round_number in range(2):
+        for _ in range(3):
             for _ in range(MESSAGES_PER_ROUND):
                 decode_safely(quickly_damaged(FRAMES[rng.choice(tags)], rng))
-            # Cycles of earlier tests and of exceptions are garbage, not memory left behind.
             gc.collect()
-            if round_number == 0:
-                before = tracemalloc.get_traced_memory()[0]
-        grown = tracemalloc.get_traced_memory()[0] - before
+            totals.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
 
-    assert grown < 64 * 1024
+    # The less of two rounds: in one of them the interpreter's table of names may double.
+    assert min(after - before for before, after in pairwise(totals)) < 64 * 1024
 
 
 def quickly_damaged(frames: list[Buffer], rng: random.Random) -> list[Buffer]:

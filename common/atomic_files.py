@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 from pathlib import Path
 
 TEMPORARY_PREFIX = ".tmp-"
@@ -53,3 +54,13 @@ def publish_directory(temporary: Path, final: Path) -> None:
     sync_directory(temporary)
     temporary.rename(final)
     sync_directory(final.parent)
+
+
+def remove_directory(path: Path) -> None:
+    """Out of the readers' sight first, so that nobody meets a half-removed checkpoint."""
+    hidden = path.with_name(f"{TEMPORARY_PREFIX}removed-{path.name}-{secrets.token_hex(4)}")
+    path.rename(hidden)
+    if hidden.is_symlink() or not hidden.is_dir():
+        hidden.unlink()
+    else:
+        shutil.rmtree(hidden, ignore_errors=True)

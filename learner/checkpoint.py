@@ -13,7 +13,11 @@ from typing import Any
 from safetensors.torch import save
 from torch import Tensor
 
-from common.atomic_files import TEMPORARY_PREFIX, publish_directory, write_atomic
+from common.atomic_files import (
+    publish_directory,
+    remove_directory,
+    write_atomic,
+)
 from common.checkpoint_files import (
     STATE_NAME,
     TENSOR_SUFFIX,
@@ -106,7 +110,7 @@ def prune_checkpoints(checkpoints_dir: Path, *, keep: int = 5) -> list[Path]:
     spared.add(_newest_valid_name(numbered))
     removed = [path for path in old if path.name not in spared]
     for path in removed:
-        _remove_directory(path)
+        remove_directory(path)
     return removed
 
 
@@ -166,7 +170,7 @@ def _remove_if_corrupt(path: Path) -> bool:
         verify_checkpoint(path)
     except CheckpointCorrupt as exc:
         log.warning("corrupt checkpoint replaced", extra={"error": str(exc)})
-        _remove_directory(path)
+        remove_directory(path)
         return True
     return False
 
@@ -179,13 +183,3 @@ def _newest_valid_name(newest_first: list[Path]) -> str | None:
             continue
         return path.name
     return None
-
-
-def _remove_directory(path: Path) -> None:
-    """Out of the readers' sight first, so that nobody meets a half-removed checkpoint."""
-    hidden = path.with_name(f"{TEMPORARY_PREFIX}removed-{path.name}-{secrets.token_hex(4)}")
-    path.rename(hidden)
-    if hidden.is_symlink() or not hidden.is_dir():
-        hidden.unlink()
-    else:
-        shutil.rmtree(hidden, ignore_errors=True)

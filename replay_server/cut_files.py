@@ -14,7 +14,12 @@ from typing import Final
 
 from safetensors.torch import save
 
-from common.atomic_files import TEMPORARY_PREFIX, publish_directory, sync_directory
+from common.atomic_files import (
+    TEMPORARY_PREFIX,
+    publish_directory,
+    remove_directory,
+    sync_directory,
+)
 from common.checkpoint_files import (
     FILE_NAME,
     STATE_NAME,
@@ -78,7 +83,7 @@ class CutFolder:
         for newer in self.names():
             if newer > name:
                 # A future that was given up; kept, it would be taken for the newest.
-                _remove(self._cuts_dir / newer)
+                remove_directory(self._cuts_dir / newer)
         return saved
 
     def names(self) -> list[str]:
@@ -111,7 +116,7 @@ class CutFolder:
             temporary.mkdir(mode=0o700)
             write_files(temporary, files, cut.agent_steps)
             if final.exists():
-                _remove(final)
+                remove_directory(final)
             publish_directory(temporary, final)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -122,7 +127,7 @@ class CutFolder:
         """Only what the newest cuts name is kept."""
         kept, old = self.names()[:KEPT_CUTS], self.names()[KEPT_CUTS:]
         for name in old:
-            _remove(self._cuts_dir / name)
+            remove_directory(self._cuts_dir / name)
         named: set[str] = set()
         for name in kept:
             try:
@@ -135,10 +140,3 @@ class CutFolder:
         for file in self._pages_dir.iterdir():
             if file.name not in named:
                 file.unlink(missing_ok=True)
-
-
-def _remove(path: Path) -> None:
-    """Out of the readers' sight first."""
-    hidden = path.with_name(f"{TEMPORARY_PREFIX}removed-{path.name}-{secrets.token_hex(4)}")
-    path.rename(hidden)
-    shutil.rmtree(hidden, ignore_errors=True)

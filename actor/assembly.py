@@ -104,7 +104,7 @@ def _lane(settings: Settings, index: int, lane: int, starts: Starts) -> Lane:
 
 
 def _starts(settings: Settings, index: int) -> Starts:
-    share, seed = settings.actor.frontier_share, settings.run.seed
+    share, seed = settings.practice_share, settings.run.seed
     stages = StageChoice(settings.env.stage_names, seed_for(seed, "stages", index))
     stages.set_shares(first_shares(settings))
     kind = settings.actor.frontier_starts

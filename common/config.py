@@ -114,9 +114,6 @@ class Settings:
 
     def _check_play(self) -> None:
         """What one section asks of another."""
-        share, core = self.actor.frontier_share, self.env.core
-        can_restore = share == 0 or core in ("native", "auto")
-        require(can_restore, "frontier_share", f"0 with --core {core}, which cannot go back", share)
         chosen = self.curriculum
         weights = parse_stage_weights(chosen.stage_weights)
         is_used = not weights or chosen.curriculum == "manual"
@@ -124,6 +121,11 @@ class Settings:
         unknown = sorted(weights.keys() - set(self.env.stage_names))
         stages = ",".join(self.env.stage_names)
         require(not unknown, "stage_weights", f"of the stages {stages}", ",".join(unknown))
+
+    @property
+    def practice_share(self) -> float:
+        """Share of the episodes that begin at an earlier moment; only the native core can."""
+        return self.actor.frontier_share if self.env.core in ("native", "auto") else 0.0
 
     @property
     def spec(self) -> DataSpec:

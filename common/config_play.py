@@ -104,7 +104,7 @@ class ActorSettings:
     epsilon_warmup_agent_steps: int = 20_000
     """Until here no epsilon is below 1 - steps / this number."""
     frontier_share: float = 0.0
-    """Share of training episodes that begin at moments of earlier ones."""
+    """Share of training episodes that begin at moments of earlier ones, if the core can go back."""
     frontier_starts: Literal["losses", "far"] = "losses"
     """losses: shortly before places where episodes were lost lately; far: where few have been."""
     max_weight_age_s: float = 0.0

@@ -153,6 +153,8 @@ class ZmqNetwork:
         socket = self._prepared(kind, endpoint, prepare, is_server=True)
         try:
             socket.bind(endpoint)
+            if guard := self._guard_of(endpoint):
+                guard.await_hold(endpoint)
         except zmq.ZMQError as error:
             socket.close(linger=0)
             raise ConfigError(

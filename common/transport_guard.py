@@ -65,6 +65,8 @@ class Watch:
     is_server: bool
     addresses: dict[int, str] = field(default_factory=dict)
     """Peers by file descriptor, from being accepted until they are gone."""
+    is_held: threading.Event = field(default_factory=threading.Event)
+    """From here on no peer is answered before we have noted who it is."""
     has_failed: bool = False
     """The connection whose end is told next: libzmq does both in one go."""
 
@@ -101,6 +103,7 @@ class Guard:
         self._refusals: dict[str, str] = {}
         self._new_watches: queue.SimpleQueue[Watch] = queue.SimpleQueue()
         self._watches: dict[zmq.Socket[bytes], Watch] = {}
+        self._binding: dict[str, threading.Event] = {}
         self._stop = threading.Event()
         self._zap = context.socket(zmq.REP)
         self._zap.bind(ZAP_ENDPOINT)
@@ -118,8 +121,15 @@ class Guard:
         socket.monitor(address, WATCHED_EVENTS)
         events = self._context.socket(zmq.PAIR)
         events.connect(address)
-        self._new_watches.put(Watch(events, endpoint, is_server))
+        watch = Watch(events, endpoint, is_server)
+        if is_server:
+            self._binding[endpoint] = watch.is_held
+        self._new_watches.put(watch)
         self._rope.send(b"")
+
+    def await_hold(self, endpoint: str) -> None:
+        """Wait until peers of a socket that was just bound are held back: a moment."""
+        self._binding.pop(endpoint).wait(CLOSE_TIMEOUT_S)
 
     def is_allowed(self, key: bytes) -> bool:
         """Whether a peer that came in may stay; noticed within `RECHECK_INTERVAL_S`."""
@@ -198,6 +208,7 @@ class Guard:
     def _note_server(self, watch: Watch, event: int, value: int) -> None:
         if event == zmq.EVENT_LISTENING:
             hold_back(value, GREETING_BYTES)
+            watch.is_held.set()
         elif event == zmq.EVENT_ACCEPTED:
             watch.addresses[value] = peer_address(value)
             if sum(len(each.addresses) for each in self._watches.values()) > self._limit:

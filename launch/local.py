@@ -135,7 +135,11 @@ def settle_core(settings: Settings, console: Console) -> Settings:
     if env.core == "nes_py" and not reason:
         line = "playing on nes_py; --core native plays the same game many times faster"
         console.print(line, markup=False, highlight=False)
-    return replace(settings, env=replace(env, core=cores.choose_core(env.core).name))
+    settled = replace(settings, env=replace(env, core=cores.choose_core(env.core).name))
+    if settled.practice_share < settings.actor.frontier_share:
+        line = f"--frontier-share is 0 here: {settled.env.core} cannot go back to a moment"
+        console.print(line, markup=False, highlight=False)
+    return settled
 
 
 def announce_set_aside(paths: RunPaths, console: Console) -> None:

@@ -63,7 +63,11 @@ class BlockSink:
         """Whom we wait for, in words, or None."""
         if not self._link.is_welcome:
             return f"replay server at {self._link.endpoint}"
-        return None if self.may_submit() else "learner to catch up"
+        if self.may_submit():
+            return None
+        if self._link.is_silent:
+            return f"replay server at {self._link.endpoint}, which does not answer"
+        return "learner to catch up"
 
     def submit(self, message: BlockMessage, frames: Frames, num_items: int) -> None:
         """Take over a block that carries `next_sequence`; it is sent now or at the next pump."""

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 HELLO_INTERVAL_S = 1.0
 PING_INTERVAL_S = 1.0
-UNANSWERED_INTERVAL_S = 5.0
+UNANSWERED_INTERVAL_S = 2.0
 COMPLAIN_INTERVAL_S = 10.0
 
 
@@ -83,6 +83,8 @@ class ServerLink:
         self._question = 0
         self._asked_s = clock()
         self._is_answered = True
+        self._is_overdue = False
+        """The question before this one was not answered either."""
         self._rare = RareLog()
 
     def maintain(self, *, waiting: bool) -> None:
@@ -123,12 +125,19 @@ class ServerLink:
         self._dealer.close()
 
     @property
+    def is_silent(self) -> bool:
+        """A question is overdue: the server is stopped, or the network between us is broken."""
+        waited_s = self._clock() - self._asked_s
+        return not self._is_answered and (self._is_overdue or waited_s >= UNANSWERED_INTERVAL_S)
+
+    @property
     def _patience_s(self) -> float:
         return PING_INTERVAL_S if self._is_answered else UNANSWERED_INTERVAL_S
 
     def _ask(self, now_s: float) -> None:
         self._question += 1
         self._asked_s = now_s
+        self._is_overdue = not self._is_answered
         self._is_answered = False
         self.send(Ping(incarnation=self._identity.incarnation, question=self._question))
 

@@ -46,7 +46,9 @@ class SocketOptions:
     heartbeat_timeout_ms: int = 3_000
     handshake_timeout_ms: int = 5_000
     reconnect_ms: int = 100
-    reconnect_max_ms: int = 5_000
+    reconnect_max_ms: int = 2_000
+    connect_timeout_ms: int = 2_000
+    """Without it an attempt during an outage waits for TCP's own retries, up to a minute."""
 
 
 class ZmqNetwork:
@@ -141,6 +143,7 @@ class ZmqNetwork:
             zmq.HANDSHAKE_IVL: options.handshake_timeout_ms,
             zmq.RECONNECT_IVL: options.reconnect_ms,
             zmq.RECONNECT_IVL_MAX: options.reconnect_max_ms,
+            zmq.CONNECT_TIMEOUT: options.connect_timeout_ms,
             zmq.IPV6: 1,
         }
         for option, value in settings.items():

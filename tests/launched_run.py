@@ -56,6 +56,13 @@ class LaunchedRun:
         value = self.beat(peer).get(name)
         return float(value) if isinstance(value, int | float) else 0.0
 
+    def largest(self, peer: str, name: str, since_s: float) -> float:
+        """The largest value that a process told since then."""
+        told = read_jsonl(self.paths.process_heartbeat(peer))
+        return max(
+            float(str(r[name])) for r in told if name in r and float(str(r["time"])) >= since_s
+        )
+
     def pid(self, peer: str) -> int:
         return int(self.number(peer, "pid"))
 

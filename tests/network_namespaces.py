@@ -40,6 +40,11 @@ class Host:
             text=True,
         )
 
+    def plug(self, *, is_in: bool) -> None:
+        """Pull this host's end of the cable out, or put it back."""
+        state = "up" if is_in else "down"
+        _ip("-n", self.name, "link", "set", self.interface, state)
+
     def run(self, *words: str, timeout_s: float) -> tuple[int, str]:
         """Exit code and output of `python ...` on this host."""
         process = self.start(*words)

@@ -65,21 +65,20 @@ def test_a_slow_learner_holds_the_actors(hurt: HurtRun, measured: Measured) -> N
     peers = (*ACTORS, "replay_server-0")
     before = {peer: hurt.rss_mb(peer) for peer in peers}
     began = hurt.number("replay_server-0", "replay_push_total")
-    pid = hurt.pid("learner-0")
+    pid, began_s = hurt.pid("learner-0"), time.time()
 
-    end_s = time.monotonic() + 8.0
-    while time.monotonic() < end_s:
+    for _ in range(8):
         os.kill(pid, signal.SIGSTOP)
-        time.sleep(0.2)
+        time.sleep(0.8)
         os.kill(pid, signal.SIGCONT)
-        time.sleep(0.1)
+        time.sleep(0.2)
     growth_mb = max(hurt.rss_mb(peer) - before[peer] for peer in peers)
     stored = hurt.number("replay_server-0", "replay_push_total")
     ratio = hurt.number("replay_server-0", "samples_per_insert")
 
-    waits = [hurt.number(actor, "share_wait") for actor in ACTORS]
+    waits = [hurt.largest(actor, "share_wait", began_s) for actor in ACTORS]
     measured(f"{stored - began:.0f} steps in 8 s, {ratio:.3f} for 1, {growth_mb:+.1f} MB")
-    assert max(waits) > 0.1
+    assert min(waits) > 0.5
     under_way = len(ACTORS) * WINDOW * BLOCK_STEPS
     assert abs(ratio - 1) * (stored - 500) < 0.05 * stored + SLACK_STEPS + under_way
     # The buffer of 20,000 steps fills while we look: some 6 MB in all.

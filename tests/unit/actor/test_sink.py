@@ -132,6 +132,22 @@ def test_a_waiting_sink_asks_once_a_second() -> None:
     assert asked == pytest.approx(5 / PING_INTERVAL_S, abs=1)
 
 
+def test_a_server_that_does_not_answer_is_named_until_it_does() -> None:
+    scene = Scene()
+    scene.join(window=0)
+    said = []
+    for _ in range(6):
+        scene.pump(after_s=PING_INTERVAL_S)
+        said.append(scene.sink.waits_for())
+    scene.server.read()
+    scene.server.status(window=0)
+    scene.pump()
+
+    silent = f"replay server at {REPLAY}, which does not answer"
+    assert said == ["learner to catch up"] * 2 + [silent] * 4
+    assert scene.sink.waits_for() == "learner to catch up"
+
+
 def test_a_rejected_block_is_counted_and_not_sent_again() -> None:
     scene = Scene()
     scene.join()

@@ -138,7 +138,7 @@ def test_an_unanswered_question_is_asked_again_after_a_while() -> None:
 
     said = [talk.tick(1, waiting=True) for _ in range(5)]
 
-    assert said == [[], [], [], [], [ping(2)]]
+    assert said == [[], [ping(2)], [], [ping(3)], []]
 
 
 def test_no_ping_before_welcome() -> None:

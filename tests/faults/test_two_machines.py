@@ -30,6 +30,8 @@ PORTS = (5601, 5602, 5603)
 PLAIN_PORT = 5999
 START_DEADLINE_S = 150.0
 PLAIN_DEADLINE_S = 20.0
+OUTAGE_S = 30.0
+WINDOW = 4
 WORDS = (RUN.encode(), b"step_block", b"welcome", b"actor-0", b"weight_version")
 """What stands in the headers of our messages."""
 NEVER_HELD = {"balance_slack_agent_steps": 10_000_000, "samples_per_insert": 0.5}
@@ -87,10 +89,13 @@ class Machines:
         words = ("--config", str(self.config), "--index", str(index), "--runs-dir", runs)
         return ("-m", "actor", *words, "--keys-dir", keys_dir)
 
-    def acked_blocks(self, index: int) -> int:
+    def beat(self, index: int) -> dict[str, object]:
+        """What an actor said of itself last."""
         file = self.folder / "far" / RUN / "heartbeats" / f"actor-{index}.jsonl"
-        count = (last_record(file) or {}).get("blocks_acked", 0)
-        return count if isinstance(count, int) else 0
+        return last_record(file) or {}
+
+    def acked_blocks(self, index: int) -> int:
+        return int(str(self.beat(index).get("blocks_acked", 0)))
 
     def refusals(self, peer: str = "replay_server-0") -> list[str]:
         log = self.paths.process_log(peer).read_text()
@@ -182,6 +187,46 @@ def test_nothing_can_be_read_on_the_cable(
     # Frames of the corridor are nearly empty: in clear they would shrink to a few percent.
     assert shrunk > 0.9
     assert RUN.encode() in (machines.folder / "plain.bin").read_bytes()
+
+
+@pytest.mark.fault(
+    11,
+    "no network between an actor and the servers for 30 s",
+    "told within 4 s, sending stops at the window, goes on within 5 s, every block accounted for",
+)
+def test_an_actor_outlives_a_broken_cable(
+    machines: Machines, measured: Callable[[str], None]
+) -> None:
+    wait_until("it plays", lambda: machines.acked_blocks(0) > 0, START_DEADLINE_S)
+
+    machines.near.plug(is_in=False)
+    broken_s = time.monotonic()
+    told_s = wait_until(
+        "it says so", lambda: "does not answer" in str(machines.beat(0)["state"]), OUTAGE_S
+    )
+    time.sleep(broken_s + OUTAGE_S - time.monotonic())
+    held = machines.beat(0)
+    machines.near.plug(is_in=True)
+    healed_s = wait_until(
+        "blocks are acknowledged",
+        lambda: machines.acked_blocks(0) > int(str(held["blocks_acked"])) + WINDOW,
+        OUTAGE_S,
+    )
+
+    measured(f"told after {told_s:.1f} s, {unsettled(held)} blocks held, on after {healed_s:.1f} s")
+    assert told_s <= 4
+    assert healed_s <= 5
+    assert unsettled(held) == WINDOW
+    assert 0 <= unsettled(machines.beat(0)) <= WINDOW
+    assert machines.actor.poll() is None
+
+
+def unsettled(beat: dict[str, object]) -> int:
+    """Blocks of which nobody knows yet whether they arrived."""
+    submitted, *settled = (
+        int(str(beat[f"blocks_{name}"])) for name in ("submitted", "acked", "rejected", "dropped")
+    )
+    return submitted - sum(settled)
 
 
 @pytest.mark.fault(34, "a key is revoked", "its actor is shut out and ends, without a restart")

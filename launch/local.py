@@ -74,6 +74,8 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
         configure_logging(settings.run.run, "launcher", 0, paths.process_log("launcher-0"))
         resume = choose_resume(args.resume, paths, Path(settings.run.runs_dir).resolve())
         announce_start(settings, paths, resume, console)
+        if settings.endpoints.keys_dir:
+            console.print("--keys-dir is not used here: private local sockets need no keys")
         # Absolute, so that the file serves from any folder.
         run = replace(settings.run, runs_dir=str(paths.root.parent))
         settings = replace(settings, run=run, endpoints=endpoints)

@@ -15,7 +15,8 @@ import psutil
 from actor.env.corridor import FAULTS_VARIABLE
 from common.jsonl import last_record, read_jsonl
 from common.run_paths import RunPaths
-from tests.processes import end, processes_mentioning, start, wait_until, write_corridor
+from tests.processes import end, processes_mentioning, start, write_corridor
+from tests.waiting import wait_until
 
 START_DEADLINE_S = 90.0
 STOP_DEADLINE_S = 30.0
@@ -85,7 +86,7 @@ class LaunchedRun:
             assert self.launcher.poll() is None, self.launcher.communicate()[0]
             return condition()
 
-        return wait_until(is_there, deadline_s, what)
+        return wait_until(what, is_there, deadline_s)
 
     def wait_for(
         self, peer: str, name: str, above: float, deadline_s: float = START_DEADLINE_S

@@ -9,8 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +18,7 @@ from common.config import Settings
 from common.jsonl import last_record
 from common.run_paths import RunPaths
 from common.settings_files import settings_to_dict
+from tests.waiting import wait_until
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 START_DEADLINE_S = 90.0
@@ -37,16 +37,6 @@ def free_endpoints() -> dict[str, str]:
             one.close()
     names = ("replay_endpoint", "weights_endpoint", "telemetry_endpoint")
     return {name: f"tcp://127.0.0.1:{port}" for name, port in zip(names, ports, strict=True)}
-
-
-def wait_until(what: str, condition: Callable[[], bool], deadline_s: float) -> float:
-    """Seconds until the condition held; fails when it does not in time."""
-    start_s = time.monotonic()
-    while not condition():
-        elapsed_s = time.monotonic() - start_s
-        assert elapsed_s < deadline_s, f"{what}: not within {deadline_s} s"
-        time.sleep(0.02)
-    return time.monotonic() - start_s
 
 
 def start_program(package: str, words: Sequence[str]) -> subprocess.Popen[str]:

@@ -16,7 +16,8 @@ from common.checkpoint_files import list_numbered, load_checkpoint, verify_check
 from common.jsonl import last_record, read_jsonl
 from common.metrics import METRIC_NAMES
 from common.resume import BEST_NAME, read_pointer
-from tests.processes import end, processes_mentioning, run, start, wait_until, write_corridor
+from tests.processes import end, processes_mentioning, run, start, write_corridor
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -53,15 +54,15 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
         *("--evaluators", "1", "--eval-interval-agent-steps", "2000", "--eval-episodes", "5"),
     )
     try:
-        wait_until(lambda: _metric(root, "global_step") > 1_000, 60, "a thousand agent steps")
+        wait_until("a thousand agent steps", lambda: _metric(root, "global_step") > 1_000, 60)
         pids = _kill_and_wait_for_another(root)
         updates = _kill_learner_and_wait_for_another(root)
         learned_s = wait_until(
+            "the optimum of the corridor",
             lambda: _metric(root, "recent_return_p50") >= OPTIMAL_RETURN,
             LEARNING_DEADLINE_S,
-            "the optimum of the corridor",
         )
-        wait_until(lambda: _newest_clear_rate(root) == 1.0, 60, "a perfect evaluation")
+        wait_until("a perfect evaluation", lambda: _newest_clear_rate(root) == 1.0, 60)
         pressed = time.monotonic()
         launcher.send_signal(signal.SIGINT)
         output, _ = launcher.communicate(timeout=60)
@@ -90,18 +91,18 @@ def _actor_pid(root: Path) -> int:
 def _kill_and_wait_for_another(root: Path) -> tuple[int, int]:
     first = _actor_pid(root)
     psutil.Process(first).kill()
-    wait_until(lambda: _actor_pid(root) != first, 30, "another life of actor-0")
+    wait_until("another life of actor-0", lambda: _actor_pid(root) != first, 30)
     return first, _actor_pid(root)
 
 
 def _kill_learner_and_wait_for_another(root: Path) -> int:
     """Updates in the newest checkpoint when the learner was killed."""
     log = root / "logs" / "learner-0.log"
-    wait_until(lambda: len(list_numbered(root / "checkpoints")) > 1, 60, "a checkpoint")
+    wait_until("a checkpoint", lambda: len(list_numbered(root / "checkpoints")) > 1, 60)
     beat = last_record(root / "heartbeats" / "learner-0.jsonl") or {}
     psutil.Process(int(str(beat["pid"]))).kill()
     saved = _saved_updates(root)
-    wait_until(lambda: "resumed" in log.read_text(encoding="utf-8"), 30, "a resumed learner")
+    wait_until("a resumed learner", lambda: "resumed" in log.read_text(encoding="utf-8"), 30)
     return saved
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from common.jsonl import last_record
-from tests.processes import ROOT, processes_mentioning, wait_until
+from tests.processes import ROOT, processes_mentioning
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -122,7 +123,7 @@ def test_make_train_and_control(checkout: Path) -> None:
     )
     root = checkout / "runs" / "default"
     try:
-        wait_until(lambda: _stored(root) > 0, 120, "stored agent steps")
+        wait_until("stored agent steps", lambda: _stored(root) > 0, 120)
         answers = [
             shell(command.replace("runs/first", "runs/default"), checkout) for command in control
         ]
@@ -157,7 +158,7 @@ def test_the_programs_by_hand(checkout: Path) -> None:
         for command in reversed(by_hand)
     ]
     try:
-        wait_until(lambda: _stored(checkout / "runs" / "by-hand") > 0, 120, "stored agent steps")
+        wait_until("stored agent steps", lambda: _stored(checkout / "runs" / "by-hand") > 0, 120)
     finally:
         for process in started:
             process.send_signal(signal.SIGINT)

@@ -9,8 +9,9 @@ import pytest
 
 from tests.bad_cable import SLOW_BYTES_PER_S, BadCable
 from tests.faults.conftest import Measured
-from tests.process_system import START_DEADLINE_S, ProcessSystem, free_endpoints, wait_until
+from tests.process_system import START_DEADLINE_S, ProcessSystem, free_endpoints
 from tests.run_factory import corridor_settings
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
 

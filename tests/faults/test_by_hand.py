@@ -18,14 +18,9 @@ from common.checkpoint_files import list_numbered
 from common.jsonl import read_jsonl
 from common.shared_files import remove_shared, shared_prefix
 from tests.faults.conftest import Measured
-from tests.process_system import (
-    START_DEADLINE_S,
-    ProcessSystem,
-    free_endpoints,
-    logged_at,
-    wait_until,
-)
+from tests.process_system import START_DEADLINE_S, ProcessSystem, free_endpoints, logged_at
 from tests.run_factory import corridor_settings
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
 

@@ -21,8 +21,9 @@ from common.networks import build_network
 from common.state_dicts import plain_state_dict
 from common.weights import WeightHeader, encode_weights, weight_contract
 from tests.faults.mutations import Mutator
-from tests.process_system import ProcessSystem, free_endpoints, wait_until
+from tests.process_system import ProcessSystem, free_endpoints
 from tests.run_factory import corridor_settings
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -14,7 +14,7 @@ import pytest
 from common.checkpoint_files import list_numbered, verify_checkpoint
 from tests.faults.conftest import Measured
 from tests.launched_run import LaunchedRun
-from tests.processes import wait_until
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -115,7 +115,7 @@ def test_a_lost_launcher_takes_its_children_with_it(
 
     os.kill(run.launcher.pid, signal.SIGKILL)
     run.launcher.wait()
-    took_s = wait_until(lambda: not run.left(), 30, "all children gone")
+    took_s = wait_until("all children gone", lambda: not run.left(), 30)
 
     steps = verify_checkpoint(list_numbered(run.paths.checkpoints)[0]).agent_steps
     measured(f"all gone after {took_s:.1f} s, checkpoint of {steps} agent steps")

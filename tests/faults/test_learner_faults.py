@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -24,9 +23,11 @@ from common.transport import ZmqNetwork
 from learner.snapshot import require_finite
 from tests.block_factory import cut_blocks, random_play
 from tests.faults.conftest import Measured
-from tests.process_system import ProcessSystem, free_endpoints, wait_until
+from tests.process_system import ProcessSystem, free_endpoints
 from tests.run_factory import corridor_settings
 from tests.scripted_peers import ScriptedClient, identity
+from tests.small_disk import small_disk_at
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -226,19 +227,11 @@ def small_disk(system: ProcessSystem) -> Iterator[Path]:
     point = find_resume(system.paths.root)
     assert point is not None
     size = sum(path.stat().st_size for path in point.path.iterdir())
-    mount = shutil.which("mount")
-    if mount is None or os.geteuid() != 0:
-        pytest.skip("a full disk needs root, to mount a small tmpfs")
     system.processes["learner-0"].kill()
-    words = [mount, "-t", "tmpfs", "-o", f"size={size * 3 // 2}", "tmpfs", str(folder)]
-    if subprocess.run(words, check=False, capture_output=True, timeout=10).returncode != 0:
-        pytest.skip("a full disk needs the permission to mount a small tmpfs")
-    try:
+    with small_disk_at(folder, size * 3 // 2):
         yield folder
-    finally:
         system.processes["learner-0"].kill()
         system.processes["learner-0"].wait(DEADLINE_S)
-        subprocess.run(["umount", str(folder)], check=True, timeout=10)
 
 
 @pytest.mark.fault(

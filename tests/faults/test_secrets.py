@@ -13,9 +13,10 @@ from zmq.utils import z85
 
 from launch.run_dir import write_config
 from tests.key_factory import add_actor, make_server_keys
-from tests.process_system import ProcessSystem, free_endpoints, wait_until
+from tests.process_system import ProcessSystem, free_endpoints
 from tests.processes import run
 from tests.run_factory import corridor_settings
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(400)]
 

@@ -20,8 +20,8 @@ from common.run_paths import RunPaths
 from common.settings_files import settings_to_dict
 from tests.key_factory import add_actor, foreign_keys, make_server_keys, revoke
 from tests.network_namespaces import Host, stop, two_hosts
-from tests.process_system import wait_until
 from tests.run_factory import corridor_settings
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(400)]
 

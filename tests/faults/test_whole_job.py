@@ -10,7 +10,8 @@ import pytest
 
 from common.checkpoint_files import list_numbered
 from common.jsonl import last_record
-from tests.processes import end, processes_mentioning, start, wait_until, write_corridor
+from tests.processes import end, processes_mentioning, start, write_corridor
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -38,7 +39,7 @@ def test_a_resumed_run_has_its_replay_back(tmp_path: Path, measured: Callable[[s
     log = run / "logs" / "replay_server-0.log"
     first = start(*words)
     try:
-        wait_until(lambda: newest_cut(run) > WANTED_AGENT_STEPS, 90, "a cut")
+        wait_until("a cut", lambda: newest_cut(run) > WANTED_AGENT_STEPS, 90)
         metrics = last_record(run / "metrics.jsonl") or {}
         for process in processes_mentioning(str(run)):
             process.kill()
@@ -48,7 +49,7 @@ def test_a_resumed_run_has_its_replay_back(tmp_path: Path, measured: Callable[[s
 
     second = start(*words)
     try:
-        wait_until(lambda: "replay restored" in log.read_text(), 60, "the replay")
+        wait_until("the replay", lambda: "replay restored" in log.read_text(), 60)
     finally:
         end(second)
 

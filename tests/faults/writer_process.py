@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.processes import ROOT, wait_until
+from tests.processes import ROOT
+from tests.waiting import wait_until
 
 DEADLINE_S = 40.0
 TRACED = ("mkdir", "openat", "write", "fsync", "rename", "unlinkat", "rmdir")
@@ -99,7 +100,7 @@ def write_traced(
     words += ["-e", f"inject={inject}"] if inject else []
     tracer = subprocess.Popen(words, stderr=subprocess.DEVNULL)
     try:
-        wait_until(lambda: _is_traced(pid), DEADLINE_S, "strace has attached")
+        wait_until("strace has attached", lambda: _is_traced(pid), DEADLINE_S)
         os.kill(pid, signal.SIGCONT)
         code, _ = writer.end()
     finally:

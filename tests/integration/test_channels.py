@@ -17,6 +17,7 @@ from common.codec import Buffer
 from common.memory_transport import MemoryNetwork
 from common.transport import SocketOptions, ZmqNetwork
 from tests.kept_network import kept
+from tests.waiting import eventually
 
 DEADLINE_S = 5.0
 WAIT_MS = 2_000
@@ -74,13 +75,6 @@ def as_bytes(frames: Frames | None) -> list[bytes] | None:
 
 def value_of(frame: Buffer | None) -> bytes | None:
     return None if frame is None else bytes(frame)
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end_s, "not within the deadline"
-        time.sleep(0.005)
 
 
 def subscribed(publisher: Publisher, setup: Setup, endpoint: str) -> Subscriber:

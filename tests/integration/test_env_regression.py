@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from common.jsonl import read_jsonl
-from tests.processes import wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -93,7 +93,7 @@ def test_a_signal_leaves_no_process_behind(
         os.kill(process.pid, number)
 
         assert process.wait(timeout=20) == exit_code
-    wait_until(lambda: not any(_is_alive(child) for child in children), 10, "no child left")
+    wait_until("no child left", lambda: not any(_is_alive(child) for child in children), 10)
 
 
 def _is_alive(process: psutil.Process) -> bool:

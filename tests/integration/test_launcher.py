@@ -15,7 +15,8 @@ import pytest
 
 from common.checkpoint_files import list_numbered
 from common.jsonl import last_record
-from tests.processes import end, processes_mentioning, run, start, wait_until, write_corridor
+from tests.processes import end, processes_mentioning, run, start, write_corridor
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -87,7 +88,7 @@ def launcher(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         return isinstance(updates, int) and updates > 0
 
     try:
-        wait_until(trains, 60, "first update")
+        wait_until("first update", trains, 60)
         yield process
     finally:
         end(process)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import accumulate, count
@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from common import transport_guard
-from common.channels import Dealer, Frames, Network, Pusher, Router, Subscriber
+from common.channels import Dealer, Frames, Network, Pusher, Subscriber
 from common.errors import ConfigError
 from common.transport import SocketOptions, ZmqNetwork
 from tests.kept_network import kept
 from tests.key_factory import add_actor, foreign_keys, make_server_keys, revoke
+from tests.waiting import answers, eventually
 
 pytestmark = pytest.mark.integration
 
@@ -65,23 +66,6 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         yield Scene(tmp_path, stack)
 
 
-def eventually(condition: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end_s, "not within the deadline"
-        time.sleep(0.01)
-
-
-def answers(router: Router, dealer: Dealer) -> bool:
-    dealer.send([b"question"])
-    arrival = router.receive(100)
-    return (
-        arrival is not None
-        and router.send(arrival[0], [b"answer"])
-        and dealer.receive(100) is not None
-    )
-
-
 def client_of(network: Network, kind: str, endpoint: str, name: str) -> Dealer | Pusher:
     return network.dealer(endpoint, name) if kind == "router" else network.pusher(endpoint)
 
@@ -112,7 +96,8 @@ def test_an_allowed_actor_gets_through_on_every_line(scene: Scene) -> None:
 def test_the_servers_talk_to_each_other_with_the_keys_of_their_machine(scene: Scene) -> None:
     router = scene.server.router(scene.endpoint)
 
-    eventually(lambda: answers(router, scene.server.dealer(scene.endpoint, "l-0.1")))
+    learner = scene.server.dealer(scene.endpoint, "l-0.1")
+    eventually(lambda: answers(router, learner))
 
 
 OTHERS = pytest.mark.parametrize(
@@ -170,9 +155,11 @@ def test_a_revoked_key_does_not_get_in(scene: Scene, caplog: pytest.LogCaptureFi
 
 def test_an_actor_that_is_added_later_needs_no_restart(scene: Scene) -> None:
     router = scene.server.router(scene.endpoint)
-    eventually(lambda: answers(router, scene.actor("gpu-1").dealer(scene.endpoint, "a-1.1")))
+    first = scene.actor("gpu-1").dealer(scene.endpoint, "a-1.1")
+    eventually(lambda: answers(router, first))
 
-    eventually(lambda: answers(router, scene.actor("gpu-2").dealer(scene.endpoint, "a-2.1")))
+    second = scene.actor("gpu-2").dealer(scene.endpoint, "a-2.1")
+    eventually(lambda: answers(router, second))
 
 
 @pytest.mark.parametrize("kind", ["router", "puller"])

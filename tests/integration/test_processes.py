@@ -22,9 +22,9 @@ from tests.process_system import (
     free_endpoints,
     logged_at,
     start_program,
-    wait_until,
 )
 from tests.run_factory import corridor_settings
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 

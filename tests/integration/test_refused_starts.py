@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ import pytest
 
 from tests.checkpoint_factory import damage, write_small_checkpoint
 from tests.processes import ROOT, run, write_corridor
+from tests.small_disk import small_disk_at
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
@@ -69,18 +69,9 @@ def test_a_start_is_refused_with_one_line(case: str, tmp_path: Path) -> None:
 
 
 def test_a_full_run_folder_is_refused(tmp_path: Path) -> None:
-    mount = shutil.which("mount")
-    if mount is None or os.geteuid() != 0:
-        pytest.skip("a full disk needs root, to mount a small tmpfs")
-    words = [mount, "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(tmp_path)]
-    if subprocess.run(words, check=False, capture_output=True, timeout=10).returncode != 0:
-        pytest.skip("a full disk needs the permission to mount a small tmpfs")
-    try:
-        code, output = run(
-            "launch/local.py", "--runs-dir", str(tmp_path), "--device", "cpu", timeout_s=DEADLINE_S
-        )
-    finally:
-        subprocess.run(["umount", str(tmp_path)], check=True, timeout=10)
+    words = ("launch/local.py", "--runs-dir", str(tmp_path), "--device", "cpu")
+    with small_disk_at(tmp_path, 8_192):
+        code, output = run(*words, timeout_s=DEADLINE_S)
 
     assert code == 2, output
     assert "No space left on device; choose another --runs-dir" in output.splitlines()[-1]

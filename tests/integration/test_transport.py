@@ -15,10 +15,11 @@ import pytest
 import zmq
 
 from common import transport
-from common.channels import Dealer, Network, Router
+from common.channels import Network
 from common.errors import ConfigError
 from common.transport import SocketOptions, ZmqNetwork
 from tests.kept_network import kept
+from tests.waiting import answers, eventually
 
 pytestmark = pytest.mark.integration
 
@@ -49,13 +50,6 @@ def port() -> int:
         return number
 
 
-def eventually(condition: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end_s, "not within the deadline"
-        time.sleep(0.01)
-
-
 def bound_again(bind: Callable[[str], Bound], endpoint: str) -> Bound:
     """Sockets close in the background, so the port may be free a moment later."""
     end_s = time.monotonic() + DEADLINE_S
@@ -65,17 +59,6 @@ def bound_again(bind: Callable[[str], Bound], endpoint: str) -> Bound:
         except ConfigError:
             assert time.monotonic() < end_s, "the port is still taken"
             time.sleep(0.01)
-
-
-def answers(router: Router, dealer: Dealer) -> bool:
-    """Whether a question is answered within a moment."""
-    dealer.send([b"question"])
-    arrival = router.receive(100)
-    return (
-        arrival is not None
-        and router.send(arrival[0], [b"answer"])
-        and dealer.receive(100) is not None
-    )
 
 
 @pytest.mark.parametrize("kind", ["router", "publisher", "puller"])

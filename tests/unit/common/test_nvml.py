@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -11,6 +10,7 @@ import pytest
 
 from common import nvml
 from common.nvml import GpuWatch, Reading
+from tests.waiting import eventually
 
 DEADLINE_S = 5.0
 
@@ -22,13 +22,6 @@ def watching(read: Callable[[], list[Reading]]) -> Iterator[GpuWatch]:
         yield watch
     finally:
         watch.close()
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end_s
-        time.sleep(0.001)
 
 
 def test_the_last_reading_is_returned() -> None:

@@ -14,7 +14,7 @@ from tests.processes import ROOT, run
 pytestmark = pytest.mark.integration
 
 MODEL = ROOT / "docs" / "models" / "1-1"
-CHECKPOINT = "checkpoints/00000650016"
+CHECKPOINT = "checkpoints/00000800032"
 
 
 def test_the_shipped_model_is_healthy_and_its_traces_reach_the_flag() -> None:

@@ -33,6 +33,8 @@ SPARED_NAMES = (BEST_NAME, EVALUATING_NAME)
 """Pointers to checkpoints that pruning leaves alone."""
 QUARANTINE_FOLDER = "quarantine"
 """Where `launch/doctor.py --repair` moves what is damaged; no checkpoint is taken from there."""
+REPLAY_FOLDER = "replay"
+"""Of saved replays: they have the names of checkpoints and are none."""
 ABANDONED_PREFIX = "abandoned-"
 """Checkpoints beyond the one that a run went back to are renamed so."""
 MAX_POINTER_BYTES = 256
@@ -163,7 +165,7 @@ def _walk(root: Path) -> Iterator[Path]:
                         continue
                     if NUMBERED_NAME.fullmatch(entry.name):
                         yield Path(entry.path)
-                    elif entry.name != QUARANTINE_FOLDER:
+                    elif entry.name not in (QUARANTINE_FOLDER, REPLAY_FOLDER):
                         pending.append(Path(entry.path))
         except OSError as exc:
             log.debug("folder not searched", extra={"error": str(exc)})

@@ -13,6 +13,7 @@ from common.checkpoint_files import NUMBERED_NAME
 from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
 from common.errors import ConfigError, ExitCode, MarioError
 from common.run_paths import RunPaths
+from common.saved_replay import cut_names
 from launch.quarantine import Quarantine
 from launch.run_dir import locked
 from launch.run_health import (
@@ -21,6 +22,7 @@ from launch.run_health import (
     check_leftovers,
     check_lines,
     check_pointers,
+    check_saved_replay,
     check_traces,
     checkpoint_finding,
     checkpoints_of,
@@ -34,7 +36,7 @@ from launch.workers import run_workers, with_progress
 
 PROGRAM = Program(
     name="python launch/doctor.py",
-    description="""Verify the checkpoints, pointers, settings, metrics and traces of a run.
+    description="""Verify the checkpoints, saved replays, settings, metrics and traces of a run.
 
 Examples:
   python launch/doctor.py runs/first
@@ -132,6 +134,7 @@ def examine(paths: RunPaths, args: DoctorArgs) -> Diagnosis:
     diagnosis = Diagnosis(paths=paths, users=users)
     diagnosis.findings += check_config(paths)
     _examine_checkpoints(diagnosis)
+    _examine_replay(diagnosis)
     diagnosis.findings += check_leftovers(paths)
     _examine_files(diagnosis)
     if args.traces and diagnosis.checked["traces"]:
@@ -159,6 +162,14 @@ def _examine_checkpoints(diagnosis: Diagnosis) -> None:
     diagnosis.newest = next(numbered, None)
     diagnosis.checked["checkpoints"] = len(checkpoints)
     diagnosis.findings += check_pointers(paths, unusable, diagnosis.newest)
+
+
+def _examine_replay(diagnosis: Diagnosis) -> None:
+    names = cut_names(diagnosis.paths.replay)
+    for name in with_progress(names, len(names), "saved replays"):
+        diagnosis.findings += check_saved_replay(diagnosis.paths, name)
+    if names:
+        diagnosis.checked["saved replays"] = len(names)
 
 
 def _examine_files(diagnosis: Diagnosis) -> None:

@@ -40,6 +40,7 @@ from launch.run_dir import (
     set_aside,
     write_config,
 )
+from launch.saved_replay_news import replay_news
 from launch.session import Session, run_lockstep, run_processes
 
 
@@ -170,8 +171,11 @@ def announce_start(
             highlight=False,
             soft_wrap=True,
         )
-        for name, (old, new) in changed_settings(paths, settings).items():
+        changed = changed_settings(paths, settings)
+        for name, (old, new) in changed.items():
             console.print(f"  changed: {name} {old} -> {new}", markup=False, highlight=False)
+        for line in replay_news(settings, paths, resume, changed):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
     cores = os.cpu_count() or 1
     if actor.actors > 4 * cores:
         console.print(

@@ -15,6 +15,8 @@ from typing import Protocol, cast
 from common.component import Component
 from common.config import Settings
 from common.memory_transport import MemoryNetwork
+from common.run_paths import RunPaths
+from common.saved_replay import cut_wanted
 from common.seeds import seed_for
 
 TICK_S = 1e-4
@@ -95,7 +97,7 @@ class Lockstep:
         self._replay = _builder("replay_server")(
             settings,
             network,
-            restore=resume.name if restores and resume else "none",
+            restore=cut_wanted(resume, RunPaths.of(settings.run).checkpoints),
             in_background=False,
         )
         learner = _builder("learner")(

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from common.checkpoint_files import NUMBERED_NAME
 from common.config import Settings
 from common.devices import learner_thread_count, thread_environment
 from common.ids import Role, peer_id
 from common.lifecycle import PARENT_PID_VARIABLE
 from common.run_paths import RunPaths
+from common.saved_replay import cut_wanted
 from launch.patience import Patience, patience_with
 
 
@@ -47,7 +47,7 @@ def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[
             "replay_server",
             0,
             threads=1,
-            extra=("--restore", _cut_of(resume)),
+            extra=("--restore", cut_wanted(Path(resume), paths.checkpoints)),
             restart_extra=("--restore", "auto"),
         ),
         _spec(
@@ -64,12 +64,6 @@ def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[
     for _ in range(settings.evaluation.evaluators):
         specs.append(_spec(paths, "evaluator", 0, threads=1, extra=("--evaluate",)))
     return [replace(spec, patience=patience_with(spec.role, settings)) for spec in specs]
-
-
-def _cut_of(resume: str) -> str:
-    """The saved replay that belongs to a checkpoint has its name."""
-    name = Path(resume).name
-    return name if NUMBERED_NAME.fullmatch(name) else "none"
 
 
 def _spec(  # noqa: PLR0913 - a command line in parts

@@ -23,6 +23,7 @@ from common.jsonl import last_record, line_problem
 from common.leftovers import find_leftovers
 from common.resume import ABANDONED_PREFIX, BEST_NAME, EVALUATING_NAME, LATEST_NAME, read_pointer
 from common.run_paths import RunPaths
+from common.saved_replay import check_cut, cut_leftovers, cuts_folder
 from common.settings_files import load_settings
 from common.trace_log import trace_line_problem
 from common.traces import read_trace
@@ -185,7 +186,7 @@ def bad_lines(
 
 def check_leftovers(paths: RunPaths) -> list[Finding]:
     found = []
-    for path in find_leftovers(paths.checkpoints):
+    for path in (*find_leftovers(paths.checkpoints), *cut_leftovers(paths.replay)):
         remedy = f"nothing reads it, the next start removes it; {MOVED}"
         problem = "left by a writer that is dead"
         found.append(
@@ -196,6 +197,19 @@ def check_leftovers(paths: RunPaths) -> list[Finding]:
         problem = "abandoned when the run went back to an earlier checkpoint"
         found.append(Finding(path=path, problem=problem, remedy=remedy, is_wrong=False))
     return found
+
+
+def check_saved_replay(paths: RunPaths, name: str) -> list[Finding]:
+    path = cuts_folder(paths.replay) / name
+    try:
+        check_cut(paths.replay, name)
+    except CheckpointCorrupt as error:
+        if not path.exists():
+            return []  # Pruned by the run in the meantime.
+        problem = str(error).removeprefix(f"{path}: ")
+        remedy = f"a resume takes the saved replay before it; {MOVED}"
+        return [Finding(path=path, problem=problem, remedy=remedy, mend="move")]
+    return []
 
 
 def users_of(paths: RunPaths) -> list[str]:

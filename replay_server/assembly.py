@@ -13,9 +13,16 @@ from common.errors import CheckpointCorrupt, CheckpointMismatch
 from common.heartbeat import HeartbeatWriter, Identity
 from common.ids import new_incarnation
 from common.run_paths import RunPaths
+from common.saved_replay import saved_capacity
 from common.seeds import seed_for
 from replay_server.buffer import ReplayBuffer, ReplayOptions
-from replay_server.capacity import ItemLayout, choose_capacity, free_memory_bytes, memory_bytes
+from replay_server.capacity import (
+    ItemLayout,
+    choose_capacity,
+    free_memory_bytes,
+    largest_capacity,
+    memory_bytes,
+)
 from replay_server.cut import SavedCut
 from replay_server.cut_files import CutFolder
 from replay_server.cut_keeper import CutKeeper
@@ -29,14 +36,19 @@ log = logging.getLogger(__name__)
 def build(
     settings: Settings, network: Network, *, restore: str = "none", in_background: bool = True
 ) -> ReplayServer:
-    """`restore`: the checkpoint whose replay is wanted, auto for the newest, or none."""
+    """`restore`: the checkpoint whose replay is wanted, auto for the newest, or none.
+
+    Cuts beyond it are given up, if this run saves any.
+    """
     identity = Identity(
         run_id=settings.run.run, role="replay_server", index=0, incarnation=new_incarnation()
     )
     # Bound first: a taken endpoint is known before any memory is.
     router = network.router(settings.endpoints.replay_endpoint)
-    chosen, buffer = settings.replay, build_buffer(settings)
-    folder = CutFolder(RunPaths.of(settings.run).replay, buffer.storage)
+    chosen, root = settings.replay, RunPaths.of(settings.run).replay
+    wanted = restore if chosen.checkpoint_replay else ""
+    buffer = build_buffer(settings, saved_capacity(root, wanted))
+    folder = CutFolder(root, buffer.storage)
     service = ReplayService(
         settings.spec,
         buffer,
@@ -45,7 +57,7 @@ def build(
         window=settings.actor.send_window,
         cuts=CutKeeper(folder, in_background=in_background) if chosen.checkpoint_replay else None,
     )
-    saved = restore_cut(folder, buffer, restore)
+    saved = restore_cut(folder, buffer, wanted)
     if saved is not None:
         service.restore(saved.counters)
     heartbeat = HeartbeatWriter(
@@ -58,12 +70,18 @@ def build(
 
 
 def restore_cut(folder: CutFolder, buffer: ReplayBuffer, wanted: str) -> SavedCut | None:
-    """The newest cut that is no newer than the wanted checkpoint and can be read, or nothing."""
+    """The newest cut that is no newer than the wanted checkpoint and can be read, or nothing.
+
+    `none` begins empty and gives up what was saved; an empty word touches nothing.
+    """
+    if not wanted:
+        return None
+    folder.remove_leftovers()
+    if wanted != "auto":
+        folder.forget_after("" if wanted == "none" else wanted)
     if wanted == "none":
         return None
     for name in folder.names():
-        if wanted != "auto" and name > wanted:
-            continue
         try:
             saved = folder.restore(name, buffer)
         except (CheckpointCorrupt, CheckpointMismatch) as error:
@@ -75,15 +93,18 @@ def restore_cut(folder: CutFolder, buffer: ReplayBuffer, wanted: str) -> SavedCu
     return None
 
 
-def build_buffer(settings: Settings) -> ReplayBuffer:
-    """Memory is measured and a capacity that cannot fit is refused before it is allocated."""
+def build_buffer(settings: Settings, saved_items: int = 0) -> ReplayBuffer:
+    """Memory is measured and a capacity that cannot fit is refused before it is allocated.
+
+    Who leaves the capacity to us gets that of the saved replay, so that it can be taken over.
+    """
     device = resolve_device(settings.run.device)
     layout = ItemLayout(
         spec=settings.spec,
         block_items=settings.actor.block_steps,
         reward_dtype=torch.float16 if settings.replay.float16_scalars else torch.float32,
     )
-    capacity = choose_capacity(settings.replay.capacity, free_memory_bytes(device), layout)
+    capacity = capacity_with(settings.replay.capacity, saved_items, device, layout)
     log.info(
         "replay buffer",
         extra={
@@ -101,6 +122,14 @@ def build_buffer(settings: Settings) -> ReplayBuffer:
         reward_dtype=layout.reward_dtype,
     )
     return ReplayBuffer(settings.spec, options, device=device)
+
+
+def capacity_with(
+    asked_items: int, saved_items: int, device: torch.device, layout: ItemLayout
+) -> int:
+    free_bytes = free_memory_bytes(device)
+    takes_over = asked_items == 0 and 0 < saved_items <= largest_capacity(free_bytes, layout)
+    return choose_capacity(saved_items if takes_over else asked_items, free_bytes, layout)
 
 
 def build_limiter(settings: Settings, capacity_items: int) -> RateLimiter:

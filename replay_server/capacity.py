@@ -51,6 +51,11 @@ def fit_capacity(free_bytes: int, layout: ItemLayout) -> int:
     return fits * layout.block_items
 
 
+def largest_capacity(free_bytes: int, layout: ItemLayout) -> int:
+    """Of a buffer that somebody asks for by number."""
+    return fit_capacity(int(free_bytes * EXPLICIT_SHARE), layout)
+
+
 def choose_capacity(requested_items: int, free_bytes: int, layout: ItemLayout) -> int:
     """The requested capacity if it fits; 0 asks for the default or what half the memory holds."""
     is_default = requested_items == 0

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from common.checkpoint_files import JsonObject, checkpoint_name
 from common.errors import CheckpointCorrupt, CheckpointMismatch
+from common.saved_replay import INCOMPLETE
 from replay_server.buffer import ReplayBuffer
 from replay_server.ledger import Ledger
 from replay_server.pages import Page, Stretch
@@ -30,6 +31,7 @@ class Cut:
     random_state: Tensor
     """Of the sampler, uint8."""
     counters: JsonObject
+    capacity_items: int
     shape: JsonObject
     """What a buffer must have in common with this one to take it over."""
 
@@ -48,6 +50,7 @@ class Cut:
         return {
             "layout": layout,
             "counters": self.counters,
+            "capacity_items": self.capacity_items,
             "shape": self.shape,
             "pages": [asdict(page) for page in pages],
         }
@@ -61,6 +64,7 @@ def take_cut(agent_steps: int, buffer: ReplayBuffer, limiter: RateLimiter, ledge
         quanta=buffer.priorities.tree.quanta().cpu(),
         random_state=buffer.random_state(),
         counters={"limiter": limiter.to_state(), "ledger": ledger.to_state()},
+        capacity_items=buffer.capacity_items,
         shape=shape_of(buffer),
     )
 
@@ -82,9 +86,12 @@ class SavedCut:
     counters: Mapping[str, Any]
     shape: JsonObject
     pages: list[Page]
+    quanta: Tensor
+    random_state: Tensor
 
 
-def read_state(state: Mapping[str, Any]) -> SavedCut:
+def read_cut(state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> SavedCut:
+    """Whatever the files say, in types; raises CheckpointCorrupt."""
     try:
         layout = state["layout"]
         return SavedCut(
@@ -97,9 +104,11 @@ def read_state(state: Mapping[str, Any]) -> SavedCut:
             counters=state["counters"],
             shape=state["shape"],
             pages=[_page(fields) for fields in state["pages"]],
+            quanta=tensors["quanta"],
+            random_state=tensors["random_state"],
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointCorrupt(f"a cut of the replay server is incomplete: {error!r}") from error
+        raise CheckpointCorrupt(f"{INCOMPLETE}: {error!r}") from error
 
 
 def _page(fields: Mapping[str, Any]) -> Page:
@@ -113,8 +122,27 @@ def _page(fields: Mapping[str, Any]) -> Page:
 
 
 def require_same_shape(saved: SavedCut, buffer: ReplayBuffer) -> None:
+    """The buffer is made for it, and its own numbers fit together."""
     if saved.shape != shape_of(buffer):
         raise CheckpointMismatch(
             f"the saved replay has {saved.shape}, this one {shape_of(buffer)}; resume with the "
             "capacity, the block size and the frames that it was written with"
         )
+    layout, sizes = saved.layout, buffer.storage.sizes
+    own, state = buffer.priorities.tree.quanta(), buffer.random_state()
+    sound = {
+        "priorities": _is_like(saved.quanta, own) and bool((saved.quanta >= 0).all()),
+        "random state": _is_like(saved.random_state, state),
+        "place of the next step": 0 <= layout.next_step_slot < sizes.steps,
+        "place of the next frame": 0 <= layout.next_frame_slot < sizes.frames,
+        "blocks": all(min(block) >= 0 for block in layout.blocks),
+        "number of steps": sum(block[1] for block in layout.blocks) <= sizes.steps,
+        "number of frames": sum(block[2] for block in layout.blocks) <= sizes.frames,
+    }
+    wrong = [name for name, is_sound in sound.items() if not is_sound]
+    if wrong:
+        raise CheckpointCorrupt(f"a saved replay does not fit together: {', '.join(wrong)}")
+
+
+def _is_like(saved: Tensor, own: Tensor) -> bool:
+    return saved.dtype == own.dtype and saved.shape == own.shape

@@ -6,7 +6,6 @@ A cut names its pages with their checksums; pages that no cut names any more are
 from __future__ import annotations
 
 import logging
-import os
 import secrets
 import shutil
 from pathlib import Path
@@ -14,32 +13,35 @@ from typing import Final
 
 from safetensors.torch import save
 
-from common.atomic_files import (
-    TEMPORARY_PREFIX,
-    publish_directory,
-    remove_directory,
-    sync_directory,
-)
+from common.atomic_files import publish_directory, remove_directory, sync_directory
 from common.checkpoint_files import (
-    FILE_NAME,
     STATE_NAME,
     TENSOR_SUFFIX,
+    CheckpointData,
     encode_json,
-    list_numbered,
     load_checkpoint,
-    load_state,
     write_files,
 )
 from common.errors import CheckpointCorrupt
+from common.leftovers import temporary_checkpoint_name
+from common.saved_replay import (
+    CUT_FILES,
+    TENSORS_NAME,
+    check_page,
+    cut_leftovers,
+    cut_names,
+    cuts_folder,
+    named_pages,
+    page_path,
+    pages_folder,
+)
 from replay_server.buffer import ReplayBuffer
-from replay_server.cut import Cut, SavedCut, read_state, require_same_shape
-from replay_server.pages import Page, Stretch, check_page, read_page, stretch_since, write_page
+from replay_server.cut import Cut, SavedCut, read_cut, require_same_shape
+from replay_server.pages import Page, Stretch, read_page, stretch_since, write_page
 from replay_server.storage import BlockStorage
 
 log = logging.getLogger(__name__)
 
-TENSORS_NAME: Final = "priorities.safetensors"
-REQUIRED: Final = (STATE_NAME, TENSORS_NAME)
 KEPT_CUTS: Final = 3
 
 
@@ -47,15 +49,14 @@ class CutFolder:
     """The folder `replay` of a run. One writer at a time."""
 
     def __init__(self, root: Path, storage: BlockStorage) -> None:
-        self._pages_dir = root / "pages"
-        self._cuts_dir = root / "cuts"
+        self._root = root
         self._storage = storage
         self._pages: list[Page] = []
         """Of the newest cut, oldest first."""
 
     def write(self, cut: Cut) -> Path:
         """New blocks as a page, then the cut that names it."""
-        for folder in (self._pages_dir, self._cuts_dir):
+        for folder in (pages_folder(self._root), cuts_folder(self._root)):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         oldest = cut.layout.next_generation - len(cut.layout.blocks)
         pages = [page for page in self._pages if page.stretch.end_generation > oldest]
@@ -65,49 +66,55 @@ class CutFolder:
             pages.append(self._write_page(stretch))
         path = self._publish(cut, pages)
         self._pages = pages
+        self.forget_after(cut.name)
         self._prune()
         return path
 
     def restore(self, name: str, buffer: ReplayBuffer) -> SavedCut:
         """Put a cut into an empty buffer of the same shape; everything is checked before."""
-        data = load_checkpoint(self._cuts_dir / name, REQUIRED)
-        saved = read_state(data.state)
+        data = self._load(name)
+        saved = read_cut(data.state, data.tensors[TENSORS_NAME.removesuffix(TENSOR_SUFFIX)])
         require_same_shape(saved, buffer)
         for page in saved.pages:
-            check_page(self._page_path(page), page)
+            check_page(page_path(self._root, page.name), page)
         for page in saved.pages:
-            read_page(self._page_path(page), page, self._storage)
-        tensors = data.tensors[TENSORS_NAME.removesuffix(TENSOR_SUFFIX)]
-        buffer.restore(saved.layout, tensors["quanta"], tensors["random_state"])
+            read_page(page_path(self._root, page.name), page, self._storage)
+        buffer.restore(saved.layout, saved.quanta, saved.random_state)
         self._pages = saved.pages
+        return saved
+
+    def forget_after(self, name: str) -> None:
+        """Remove cuts of a future that was given up: kept, they would be taken for the newest."""
         for newer in self.names():
             if newer > name:
-                # A future that was given up; kept, it would be taken for the newest.
-                remove_directory(self._cuts_dir / newer)
-        return saved
+                log.info("saved replay given up", extra={"cut": newer, "for": name or "none"})
+                remove_directory(cuts_folder(self._root) / newer)
+
+    def remove_leftovers(self) -> None:
+        for path in cut_leftovers(self._root):
+            shutil.rmtree(path, ignore_errors=True)
 
     def names(self) -> list[str]:
         """Newest first."""
-        return [path.name for path in list_numbered(self._cuts_dir)]
+        return cut_names(self._root)
 
-    def _page_path(self, page: Page) -> Path:
-        if not FILE_NAME.fullmatch(page.name) or ".." in page.name:
-            raise CheckpointCorrupt(f"a cut names the page {page.name!r}")
-        return self._pages_dir / page.name
+    def _load(self, name: str) -> CheckpointData:
+        return load_checkpoint(cuts_folder(self._root) / name, CUT_FILES)
 
     def _write_page(self, stretch: Stretch) -> Page:
         name = f"{stretch.first_generation:011d}-{secrets.token_hex(4)}.bin"
+        path = page_path(self._root, name)
         try:
-            page = write_page(self._pages_dir / name, self._storage, stretch)
+            page = write_page(path, self._storage, stretch)
         except BaseException:
-            (self._pages_dir / name).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
             raise
-        sync_directory(self._pages_dir)
+        sync_directory(path.parent)
         return page
 
     def _publish(self, cut: Cut, pages: list[Page]) -> Path:
-        final = self._cuts_dir / cut.name
-        temporary = self._cuts_dir / f"{TEMPORARY_PREFIX}cut-{os.getpid()}-{secrets.token_hex(4)}"
+        final = cuts_folder(self._root) / cut.name
+        temporary = final.with_name(temporary_checkpoint_name())
         files = {
             STATE_NAME: encode_json(cut.to_state(pages)),
             TENSORS_NAME: save({"quanta": cut.quanta, "random_state": cut.random_state}),
@@ -125,18 +132,14 @@ class CutFolder:
 
     def _prune(self) -> None:
         """Only what the newest cuts name is kept."""
-        kept, old = self.names()[:KEPT_CUTS], self.names()[KEPT_CUTS:]
-        for name in old:
-            remove_directory(self._cuts_dir / name)
-        named: set[str] = set()
-        for name in kept:
-            try:
-                saved = read_state(load_state(self._cuts_dir / name, REQUIRED))
-            except CheckpointCorrupt as error:
-                # Whatever it named may be wanted by whoever mends it.
-                log.warning("a cut cannot be read; pages are kept", extra={"error": str(error)})
-                return
-            named |= {page.name for page in saved.pages}
-        for file in self._pages_dir.iterdir():
+        for name in self.names()[KEPT_CUTS:]:
+            remove_directory(cuts_folder(self._root) / name)
+        try:
+            named = named_pages(self._root)
+        except CheckpointCorrupt as error:
+            # Whatever it named may be wanted by whoever mends it.
+            log.warning("a cut cannot be read; pages are kept", extra={"error": str(error)})
+            return
+        for file in pages_folder(self._root).iterdir():
             if file.name not in named:
                 file.unlink(missing_ok=True)

@@ -57,8 +57,7 @@ def _plan(args: ReplayArgs) -> Work:
         # Here, because `--help` should not wait for torch.
         from replay_server.assembly import build  # noqa: PLC0415
 
-        restore = args.restore if saves else "none"
-        return build(args.settings, network, restore=restore)
+        return build(args.settings, network, restore=args.restore)
 
     saves = args.settings.replay.checkpoint_replay
     deadline_s = SAVING_DEADLINE_S if saves else FINISH_DEADLINE_S

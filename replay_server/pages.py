@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from common.errors import CheckpointCorrupt
+from common.saved_replay import PageFile
 from replay_server.rings import ring_parts
 from replay_server.storage import BlockStorage, StorageLayout
 
@@ -43,12 +44,9 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(PageFile):
     """A file, and the slots that its rows came from."""
 
-    name: str
-    size_bytes: int
-    sha256: str
     stretch: Stretch
 
 
@@ -82,18 +80,6 @@ def write_page(path: Path, storage: BlockStorage, stretch: Stretch) -> Page:
     if storage.oldest_generation > stretch.first_generation:
         raise PageOverwritten(path.name)
     return Page(name=path.name, size_bytes=size, sha256=digest.hexdigest(), stretch=stretch)
-
-
-def check_page(path: Path, page: Page) -> None:
-    """Read it once, before any of it is used."""
-    try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise CheckpointCorrupt(f"{path}: cannot be read: {error.strerror}") from error
-    if (size, digest) != (page.size_bytes, page.sha256):
-        raise CheckpointCorrupt(f"{path}: expected {page.size_bytes} bytes with another checksum")
 
 
 def read_page(path: Path, page: Page, storage: BlockStorage) -> None:

@@ -117,6 +117,18 @@ def test_search_follows_no_links_and_enters_no_temporary_folder(run_dir: Path) -
     assert find_resume(run_dir) is None
 
 
+def test_saved_replays_are_not_taken_for_checkpoints(run_dir: Path) -> None:
+    cut = run_dir / "replay" / "cuts" / "00000000009"
+    cut.mkdir(parents=True)
+    (cut / "manifest.json").write_text("{}")
+
+    assert find_resume(run_dir) is None
+    write_small_checkpoint(run_dir / "backup", 6)
+    point = find_resume(run_dir)
+    assert point is not None
+    assert (point.agent_steps, point.skipped) == (6, ())
+
+
 def test_search_is_bounded(
     run_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

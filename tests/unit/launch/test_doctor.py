@@ -23,7 +23,9 @@ from launch.run_dir import lock_holder, locked, write_config
 from learner.assembly import build_learner
 from learner.checkpoint import checkpoint_of, write_checkpoint
 from learner.checkpoint_worker import checker, what_is_wrong
-from tests.checkpoint_factory import damage, seal_checkpoint
+from replay_server.cut_files import CutFolder
+from tests.checkpoint_factory import damage, flip_byte, seal_checkpoint
+from tests.cut_factory import cut_of, fill, make_buffer
 from tests.native.recorded_clears import read_clears
 from tests.run_factory import corridor_settings
 
@@ -251,3 +253,31 @@ def test_traces_are_read(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_is_no_run_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def save_replay(run: Path) -> Path:
+    buffer = make_buffer()
+    fill(buffer, range(3))
+    return CutFolder(RunPaths(run).replay, buffer.storage).write(cut_of(buffer, 2))
+
+
+def test_a_saved_replay_is_read_too(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_replay(run)
+
+    assert main([str(run)]) == 0
+    assert "1 saved replays" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("what", ["page", "cut"])
+def test_a_damaged_saved_replay_is_told_and_moved(
+    run: Path, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut = save_replay(run)
+    (page,) = (run / "replay" / "pages").iterdir()
+    flip_byte(page if what == "page" else cut / "state.json", 30)
+
+    assert main([str(run)]) == 1
+    assert "WRONG replay/cuts/00000000002" in capsys.readouterr().out
+    assert main([str(run), "--repair"]) == 0
+    assert not cut.exists()
+    assert list(run.glob("quarantine/*/replay/cuts/00000000002/manifest.json"))

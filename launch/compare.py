@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -134,23 +136,34 @@ def _moment(run: RunLines, agent_steps: int, updates: int) -> Moment:
 
 
 def keep_curves(run: Path, folder: Path) -> None:
-    """The evaluations whole, the metrics every half minute and at their end."""
+    """The evaluations whole, and of the metrics what this command and a picture need."""
     target = folder / run.name
     if target.resolve() == run.resolve():
         raise ConfigError(f"--keep {folder} would overwrite {run}; name another folder")
     target.mkdir(parents=True, exist_ok=True)
-    (lines,) = (each.metrics for each in read_runs([str(run)]).values())
-    kept = [lines[0]]
-    for line in lines:
-        goes_back = line["run_time_s"] < kept[-1]["run_time_s"]
-        if goes_back or line["run_time_s"] >= kept[-1]["run_time_s"] + KEPT_INTERVAL_S:
-            kept.append(line)
-    if kept[-1] is not lines[-1]:
-        kept.append(lines[-1])
+    (curves,) = read_runs([str(run)]).values()
+    kept = kept_lines(curves)
     write_atomic(target / "metrics.jsonl", "".join(f"{json.dumps(x)}\n" for x in kept).encode())
     evaluations = run / "eval.jsonl"
     if evaluations.exists():
         write_atomic(target / "eval.jsonl", evaluations.read_bytes())
+
+
+def kept_lines(curves: RunLines) -> list[dict[str, Any]]:
+    """Every half minute, the end, the first clear, the evaluations: so it gives the same table."""
+    metrics = curves.metrics
+    steps = list(accumulate((line["global_step"] for line in metrics), max))
+    marks = {bisect_left(steps, line["global_step"]) for line in curves.evaluations}
+    marks.add(len(metrics) - 1)
+    marks.add(next((i for i, line in enumerate(metrics) if line.get("clears_total")), 0))
+    kept, last_s = [], -KEPT_INTERVAL_S
+    for index, line in enumerate(metrics):
+        # A resumed run counts its time anew.
+        is_due = not last_s <= line["run_time_s"] < last_s + KEPT_INTERVAL_S
+        last_s = line["run_time_s"] if is_due else last_s
+        if is_due or index in marks:
+            kept.append(line)
+    return kept
 
 
 def show(rows: Sequence[Summary], *, is_json: bool) -> None:

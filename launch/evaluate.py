@@ -75,12 +75,17 @@ class EvaluateArgs:
     def __post_init__(self) -> None:
         if self.processes < 0:
             raise ConfigError(f"--processes must be at least 0, got {self.processes}")
+        if self.traces and Path(self.traces).is_dir():
+            raise ConfigError(f"--traces must be a file, got the folder {self.traces}")
         if self.mode == "greedy" and self.epsilon != DEFAULT_EPSILON:
             raise ConfigError(f"--epsilon {self.epsilon} needs --mode epsilon")
 
     def plan(self, place: ModelPlace) -> EvaluationPlan:
+        stages = parse_stages(self.stages)
+        if self.stages and not stages:
+            raise ConfigError(f"--stages names no stage, got {self.stages!r}")
         return EvaluationPlan(
-            stages=parse_stages(self.stages) or place.settings.env.stage_names,
+            stages=stages or place.settings.env.stage_names,
             episodes=self.episodes,
             noop_max=self.noop_max,
             sticky=self.sticky,

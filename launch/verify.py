@@ -12,6 +12,7 @@ from pathlib import Path
 from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
 from common.config import CoreName
 from common.errors import ConfigError, ExitCode, MarioError, TraceInvalid
+from common.run_paths import RunPaths
 from common.trace_log import read_trace_log
 from common.traces import Trace, read_trace, trace_fields
 from launch.workers import run_workers, split, with_progress
@@ -95,6 +96,10 @@ def find_traces(place: str, newest: int) -> list[Found]:
     if not path.exists():
         raise ConfigError(f"{path} does not exist; give a trace, a folder of traces or a run")
     found = [one for file in trace_files(path) for one in _newest(_read(file), newest)]
+    if path.is_file() and not any(one.trace for one in found):
+        raise ConfigError(f"{path} is no trace; give a trace, a folder of traces or a run")
+    if not found and not RunPaths(path).config.exists():
+        raise ConfigError(f"{path} is neither a run nor a folder of traces")
     if not found:
         raise ConfigError(f"{path} holds no trace: no stage was cleared yet")
     return found

@@ -15,7 +15,10 @@ from typing import Final, Literal
 CurriculumMode = Literal["uniform", "progress", "manual"]
 RECENT_EPISODES: Final = 60
 EPISODES_BEFORE_JUDGEMENT: Final = 20
-MASTERED_CLEAR_RATE: Final = 0.9
+LEARNED_CLEAR_RATE: Final = 0.6
+MASTERED_CLEAR_RATE: Final = 0.85
+"""In training, where exploring environments lose: a greedy agent then clears nearly always. Between
+the two a stage loses its weight little by little, so that shares do not jump."""
 _MASTERED_WEIGHT: Final = 0.25
 _EDGE_BONUS: Final = 4.0
 _MOVEMENT_BONUS: Final = 2.0
@@ -141,6 +144,7 @@ def hunger(record: StageRecord) -> float:
     if len(record.clears) < EPISODES_BEFORE_JUDGEMENT:
         return 1.0
     rate = record.clear_rate
-    if rate >= MASTERED_CLEAR_RATE:
-        return _MASTERED_WEIGHT
-    return 1.0 + _EDGE_BONUS * rate * (1.0 - rate) + _MOVEMENT_BONUS * record.movement
+    wanted = 1.0 + _EDGE_BONUS * rate * (1.0 - rate) + _MOVEMENT_BONUS * record.movement
+    mastery = (rate - LEARNED_CLEAR_RATE) / (MASTERED_CLEAR_RATE - LEARNED_CLEAR_RATE)
+    mastery = min(max(mastery, 0.0), 1.0)
+    return (1.0 - mastery) * wanted + mastery * _MASTERED_WEIGHT

@@ -1,4 +1,9 @@
-"""A short run on the real game must learn: whoever breaks learning, breaks this test."""
+"""A short run on the real game must get farther than chance: a coarse net under all the others.
+
+It notices returns with the wrong sign, ignored terminations, a learning rate that is far off. It
+does not notice a broken bootstrap, since five rewards in a row already tell where to run; for that
+there are tests/unit/learner/test_known_values.py and the corridor, whose optimum is known.
+"""
 
 from __future__ import annotations
 

@@ -77,6 +77,8 @@ def test_a_table_for_people(untrained: Path) -> None:
         (("RUN", "--processes", "-1"), "--processes"),
         (("RUN", "--seed", "-1"), "seed must be at least 0"),
         (("RUN", "--epsilon", "0.5"), "needs --mode epsilon"),
+        (("RUN", "--stages", ","), "names no stage"),
+        (("RUN", "--traces", "docs"), "must be a file"),
     ],
 )
 def test_wrong_words_are_refused_in_one_line(
@@ -148,6 +150,18 @@ def test_a_file_of_clears_is_read_whatever_its_name(tmp_path: Path) -> None:
     assert (code, output.strip()) == (0, "2 of 2 traces reach the flag (1-1)")
 
 
-def test_no_trace_is_told(tmp_path: Path) -> None:
-    assert run(VERIFY, str(tmp_path))[0] == 2
-    assert "no stage was cleared yet" in run(VERIFY, str(tmp_path))[1]
+def test_a_run_without_clears_is_told(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+
+    code, output = run(VERIFY, str(tmp_path))
+
+    assert code == 2
+    assert "no stage was cleared yet" in output
+
+
+@pytest.mark.parametrize("place", ["README.md", "docs/models", "docs/models/1-1/config.json"])
+def test_what_is_no_trace_is_refused(place: str) -> None:
+    code, output = run(VERIFY, place)
+
+    assert code == 2
+    assert "a folder of traces" in output

@@ -73,8 +73,8 @@ def test_kept_curves_say_the_same_in_fewer_lines(tmp_path: Path) -> None:
 
     kept = read_runs([str(tmp_path / "kept" / "a")])["a"]
     whole = read_runs([str(run)])["a"]
-    assert len(kept.metrics) == 8
-    assert kept.metrics[-1] == whole.metrics[-1]
+    assert len(kept.metrics) < len(whole.metrics) / 2
+    assert summaries("a", kept) == summaries("a", whole)
     assert kept.evaluations == whole.evaluations
 
 

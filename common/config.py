@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from common.config_checks import require, require_at_least_zero, require_positive
+from common.config_checks import (
+    require,
+    require_at_least_zero,
+    require_positive,
+    require_wait,
+)
 from common.config_learning import LearnerSettings, ReplaySettings
 from common.config_play import (
     ActorSettings,
@@ -65,6 +70,7 @@ class RunSettings:
         require(usable, "runs_dir", "a folder", repr(self.runs_dir))
         require_at_least_zero(self, "seed", "max_agent_steps", "max_minutes", "patience")
         require_positive(self, "metrics_interval_s")
+        require_wait(self, "metrics_interval_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

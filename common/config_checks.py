@@ -6,6 +6,9 @@ import math
 
 from common.errors import ConfigError
 
+MAX_WAIT_S = 7 * 24 * 3600
+"""A week: longer than anybody waits, and within what the system's own timeouts can hold."""
+
 
 def require(condition: bool, name: str, expected: str, got: object) -> None:
     if not condition:
@@ -23,6 +26,11 @@ def require_between(section: object, low: float, high: float, *names: str) -> No
     for name in names:
         value = getattr(section, name)
         require(low <= value <= high, name, f"between {low} and {high}", value)
+
+
+def require_wait(section: object, *names: str) -> None:
+    """Seconds that reach a timeout; 0 where it has a meaning."""
+    require_between(section, 0, MAX_WAIT_S, *names)
 
 
 def require_at_least_zero(section: object, *names: str) -> None:

@@ -10,6 +10,7 @@ from common.config_checks import (
     require_at_least_zero,
     require_between,
     require_positive,
+    require_wait,
 )
 from common.errors import ConfigError
 from common.game import ACTION_SETS, STAGES, num_actions_of, parse_stage_weights, parse_stages
@@ -79,8 +80,8 @@ class EnvSettings:
         names = ", ".join(ACTION_SETS)
         require(self.actions in ACTION_SETS, "actions", f"one of {names}", self.actions)
         require_positive(self, "frame_skip", "max_episode_frames", "reward_scale")
-        require_at_least_zero(self, "noop_max", "env_deadline_s", "env_start_delay_s")
-        require_at_least_zero(self, "stagnation_seconds")
+        require_at_least_zero(self, "noop_max", "stagnation_seconds")
+        require_wait(self, "env_deadline_s", "env_start_delay_s")
         require(0 <= self.sticky < 1, "sticky", "at least 0 and below 1", self.sticky)
         require_between(self, 8, _MAX_SIZE, "size")
         require_between(self, 1, MAX_STACK, "stack")
@@ -119,7 +120,7 @@ class ActorSettings:
         require_between(self, 1, 64, "send_window")
         require_positive(self, "epsilon_anneal_agent_steps", "epsilon_warmup_agent_steps")
         require_between(self, 1, self.actors, "min_actors")
-        require_at_least_zero(self, "max_weight_age_s")
+        require_wait(self, "max_weight_age_s")
         require_between(self, 0, 0.95, "frontier_share")
 
     @property

@@ -7,7 +7,7 @@ import re
 import socket
 from dataclasses import dataclass
 
-from common.errors import ConfigError, PeerUnavailable
+from common.errors import ConfigError
 
 # sun_path holds 108 bytes on Linux, 104 on macOS, the final zero included.
 MAX_IPC_PATH_BYTES = 103
@@ -53,9 +53,9 @@ def check_host(endpoint: str) -> None:
     try:
         socket.getaddrinfo(address.host, address.port)
     except (OSError, UnicodeError) as error:
-        raise PeerUnavailable(
+        raise ConfigError(
             f"endpoint {endpoint!r}: the host {address.host!r} has no address here ({error}); "
-            "correct the name, or start again when it is known"
+            "correct the name, give the address instead, or start again when it is known"
         ) from error
 
 

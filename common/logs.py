@@ -45,7 +45,10 @@ def configure_logging(run: str, role: str, index: int, log_file: Path | None = N
             log_file.parent.mkdir(parents=True, exist_ok=True)
             handler = logging.FileHandler(log_file, encoding="utf-8")
         except OSError as error:
-            raise ConfigError(f"cannot write the log {log_file}: {error.strerror}") from error
+            raise ConfigError(
+                f"cannot write the log {log_file}: {error.strerror}; "
+                "make its folder writable, or choose another --log-file or --runs-dir"
+            ) from error
     handler.setFormatter(EventFormatter(run, role, index))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
 

@@ -61,7 +61,12 @@ def find_resume(
     damage must not turn one run into another.
     """
     if explicit is not None:
-        return _find_explicit(explicit)
+        try:
+            return _find_explicit(explicit)
+        except OSError as exc:
+            raise CheckpointMissing(
+                f"cannot look at {explicit}: {exc.strerror}; give a checkpoint or run directory"
+            ) from exc
     rejected: list[str] = []
     checkpoints = run_dir / CHECKPOINTS_FOLDER
     if os.path.lexists(checkpoints) and not checkpoints.is_dir():

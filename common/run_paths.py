@@ -19,12 +19,16 @@ class RunPaths:
     def of(cls, run: RunSettings) -> RunPaths:
         try:
             folder = Path(run.runs_dir).expanduser().resolve()
-        except RuntimeError as error:
-            raise ConfigError(f"--runs-dir {run.runs_dir!r}: {error}") from error
-        root = folder / run.run
-        if not root.resolve().is_relative_to(folder):
+            root = folder / run.run
+            target = root.resolve()
+        except (OSError, RuntimeError) as error:
+            # A home that nobody has, or links that lead to themselves.
             raise ConfigError(
-                f"run {run.run!r} is a link that leads out of {folder}, to {root.resolve()}; "
+                f"--runs-dir {run.runs_dir!r}, --run {run.run!r}: {error}; choose another one"
+            ) from error
+        if not target.is_relative_to(folder):
+            raise ConfigError(
+                f"run {run.run!r} is a link that leads out of {folder}, to {target}; "
                 "give the folder that it leads to as --runs-dir"
             )
         return cls(root)

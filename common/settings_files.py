@@ -6,13 +6,15 @@ import difflib
 import json
 import tomllib
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from common.config import Settings
 from common.errors import ConfigError
+
+Made = TypeVar("Made")
 
 
 def settings_to_dict(settings: Settings) -> dict[str, dict[str, object]]:
@@ -28,8 +30,16 @@ def settings_from_dict(values: Mapping[str, object], base: Settings, source: str
         if not isinstance(changes, Mapping):
             raise ConfigError(f"{source}: section {section!r} must be a table, got {changes!r}")
         checked = _checked(type(sections[section]), changes, f"{source}: {section}")
-        sections[section] = replace(sections[section], **checked)
-    return Settings(**sections)
+        sections[section] = _named(source, replace, sections[section], **checked)
+    return _named(source, Settings, **sections)
+
+
+def _named(source: str, make: Callable[..., Made], *parts: Any, **values: Any) -> Made:
+    """What the settings refuse is a flag; here it stands in a file."""
+    try:
+        return make(*parts, **values)
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}") from error
 
 
 def load_settings(path: Path, base: Settings | None = None) -> Settings:

@@ -7,6 +7,7 @@ included, so that one address has one rule; ipc is private by its folder.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +33,13 @@ MIN_LIBZMQ = (4, 3, 5)
 MAX_SUBSCRIPTION_BYTES = 4 * 1024
 # What encryption adds to a frame.
 ENVELOPE_BYTES = 64
+
+BIND_HINTS = {
+    errno.EADDRINUSE: "is another run using it?",
+    errno.ENOENT: "make its folder first, or choose another endpoint",
+    errno.ENODEV: "choose an address of this machine",
+    errno.EADDRNOTAVAIL: "choose an address of this machine",
+}
 
 Prepare = Callable[[zmq.Socket[bytes]], None]
 
@@ -160,9 +168,8 @@ class ZmqNetwork:
                 guard.await_hold(endpoint)
         except zmq.ZMQError as error:
             socket.close(linger=0)
-            raise ConfigError(
-                f"cannot bind {endpoint}: {error.strerror}; is another run using it?"
-            ) from error
+            hint = BIND_HINTS.get(error.errno or 0, "choose another endpoint")
+            raise ConfigError(f"cannot bind {endpoint}: {error.strerror}; {hint}") from error
         return socket
 
     def _connect(

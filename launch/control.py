@@ -13,6 +13,7 @@ from rich.table import Table
 
 from common.cli import Program, command_words, parse_args, refuse
 from common.config import Settings
+from common.endpoints import check_host
 from common.errors import ConfigError, MarioError, PeerUnavailable
 from common.handshake import open_link
 from common.heartbeat import Identity
@@ -77,6 +78,7 @@ def ask(settings: Settings, question: Message, timeout_s: float) -> Stats | Stat
         run_id=settings.run.run, role="controller", index=0, incarnation=new_incarnation()
     )
     endpoint = settings.endpoints.replay_endpoint
+    check_host(endpoint)
     network = ZmqNetwork(keys_dir=settings.endpoints.keys_dir)
     try:
         link = open_link(network, endpoint, identity, settings.spec)

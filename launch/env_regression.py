@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from common.config import CoreName, EnvSettings
+from common.config_checks import require_wait
 from common.errors import ConfigError, ExitCode
 from common.game import construction_deadline_s
 from common.jsonl import JsonlWriter
@@ -59,8 +60,7 @@ class RegressionArgs:
         for name in ("trials", "envs"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"--{name} must be at least 1, got {getattr(self, name)}")
-        if self.timeout_s < 0:
-            raise ConfigError(f"--timeout-s must be at least 0, got {self.timeout_s}")
+        require_wait(self, "timeout_s")
         EnvSettings(stage=self.stage, core=self.core)
 
 

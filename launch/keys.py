@@ -79,14 +79,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MarioError as error:
         return refuse(PROGRAM, error)
     except OSError as error:
-        return refuse(PROGRAM, ConfigError(f"cannot write {error.filename}: {error.strerror}"))
+        problem = f"cannot write {error.filename}: {error.strerror}; choose another --keys-dir"
+        return refuse(PROGRAM, ConfigError(problem))
     return 0
 
 
 def run(args: KeysArgs) -> list[str]:
     """Do it; what to tell."""
     if args.action == "init":
-        return init(Path(args.keys_dir).expanduser())
+        return init(_expanded(args.keys_dir))
     folder = KeyFolder.of(args.keys_dir)
     if not folder.is_server:
         raise ConfigError(
@@ -97,6 +98,13 @@ def run(args: KeysArgs) -> list[str]:
     if args.action == "revoke":
         return revoke(folder, args.name)
     return describe(folder)
+
+
+def _expanded(keys_dir: str) -> Path:
+    try:
+        return Path(keys_dir).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"--keys-dir {keys_dir!r}: {error}; choose another one") from error
 
 
 def init(root: Path) -> list[str]:
@@ -117,6 +125,8 @@ def init(root: Path) -> list[str]:
 
 def add_actor(folder: KeyFolder, name: str) -> list[str]:
     public_file = folder.root / ALLOWED_FOLDER / f"{name}{PUBLIC_SUFFIX}"
+    if not (allowed := folder.allowed()).is_known:
+        raise ConfigError(f"the servers let nobody in: {allowed.problems[0]}")
     if public_file.exists():
         raise ConfigError(f"{name} has a key already; revoke it first, or choose another name")
     pair, bundle = new_key_pair(), folder.root / ACTORS_FOLDER / name

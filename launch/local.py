@@ -14,7 +14,6 @@ if __name__ == "__main__":
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 
 from rich.console import Console
 
@@ -73,7 +72,7 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
     stop = StopFlag.on_signals()
     with locked(paths), private_endpoints() as endpoints:
         configure_logging(settings.run.run, "launcher", 0, paths.process_log("launcher-0"))
-        resume = choose_resume(args.resume, paths, Path(settings.run.runs_dir).resolve())
+        resume = choose_resume(args.resume, paths, paths.root.parent)
         announce_start(settings, paths, resume, console)
         if settings.endpoints.keys_dir:
             console.print("--keys-dir is not used here: private local sockets need no keys")

@@ -90,11 +90,22 @@ def stored_settings(words: Sequence[str]) -> Settings:
     try:
         has_stored = config.exists()
     except OSError as error:
-        raise ConfigError(f"cannot use --runs-dir {runs_dir}: {error.strerror}") from error
+        raise ConfigError(
+            f"cannot use --runs-dir {runs_dir}: {error.strerror}; choose another one"
+        ) from error
     if begins_anew or not has_stored:
         return Settings(run=place)
-    stored = without_budgets(load_settings(config))
+    stored = without_budgets(_load_stored(config))
     return replace(stored, run=replace(stored.run, run=run, runs_dir=runs_dir))
+
+
+def _load_stored(config: Path) -> Settings:
+    try:
+        return load_settings(config)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error}; see python launch/doctor.py {config.parent}, or begin anew with --fresh"
+        ) from error
 
 
 def _complete_resume(argv: Sequence[str]) -> list[str]:

@@ -73,7 +73,10 @@ def _opened_lock(paths: RunPaths, mode: Literal["a+", "r"]) -> Iterator[TextIO]:
     try:
         file = paths.lock.open(mode, encoding="ascii", errors="replace")
     except OSError as error:
-        raise ConfigError(f"cannot open the lock {paths.lock}: {error.strerror}") from error
+        raise ConfigError(
+            f"cannot open the lock {paths.lock}: {error.strerror}; "
+            "mend or move it, or choose another --run"
+        ) from error
     with file:
         yield file
 
@@ -93,9 +96,23 @@ def _holder(file: TextIO) -> str:
 
 def set_aside(paths: RunPaths) -> Path:
     """Move an existing run out of the way for `--fresh`; returns where it went."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    target = paths.root.with_name(f"{paths.root.name}.before-{stamp}")
-    paths.root.rename(target)
+    target = _free_name(paths.root, time.strftime("%Y%m%d-%H%M%S"))
+    try:
+        paths.root.rename(target)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot move {paths.root} to {target}: {error.strerror}; choose another --run"
+        ) from error
+    return target
+
+
+def _free_name(root: Path, stamp: str) -> Path:
+    """One that nothing has yet, also when a run is set aside twice within a second."""
+    target = root.with_name(f"{root.name}.before-{stamp}")
+    number = 1
+    while os.path.lexists(target):
+        number += 1
+        target = root.with_name(f"{root.name}.before-{stamp}-{number}")
     return target
 
 

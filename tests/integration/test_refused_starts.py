@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.checkpoint_factory import damage, write_small_checkpoint
+from tests.key_factory import make_server_keys
 from tests.processes import ROOT, run, write_corridor
 from tests.small_disk import small_disk_at
 
@@ -31,7 +32,12 @@ def store(run_dir: Path, learner: Mapping[str, object]) -> None:
 REFUSED: dict[str, tuple[Harm, list[str], str]] = {
     "nothing to resume": (lambda _: None, ["--resume"], "no checkpoint below"),
     "resume from nowhere": (lambda _: None, ["--resume", "/nowhere"], "holds no checkpoint"),
-    "lock is a folder": (lambda run: (run / "launcher.lock").mkdir(), [], "cannot open the lock"),
+    "resume from a name too long": (lambda _: None, ["--resume", "z" * 300], "run directory"),
+    "lock is a folder": (
+        lambda run: (run / "launcher.lock").mkdir(),
+        [],
+        "mend or move it, or choose another --run",
+    ),
     "all checkpoints damaged": (
         lambda run: damage(write_small_checkpoint(run / "checkpoints", 5)),
         [],
@@ -106,7 +112,7 @@ def test_an_odd_folder_behind_a_link_on_a_dumb_terminal_without_stdout(tmp_path:
         ("replay_server", ["--replay-endpoint", "tcp://*:5601"], "it is not loopback"),
         ("replay_server", ["--replay-endpoint", "tcp://0.0.0.0:5601"], "it is not loopback"),
         ("replay_server", ["--capacity", "100000000000"], "the largest capacity that would fit is"),
-        ("learner", ["--log-file", "/dev/null/x"], "cannot write the log /dev/null/x"),
+        ("learner", ["--log-file", "/dev/null/x"], "or choose another --log-file"),
         ("learner", ["--device", "cuda:9"], "use --device cpu"),
         ("actor", ["--config", "settings.yaml"], "from .toml or .json files"),
     ],
@@ -122,3 +128,15 @@ def test_a_program_started_by_hand_is_refused(
     assert code == 2, output
     assert expected in output.splitlines()[-1]
     assert "Traceback" not in output
+
+
+def test_a_host_that_nobody_knows_ends_a_program(tmp_path: Path) -> None:
+    endpoint = "tcp://no.such.host.invalid:5601"
+    words = ["--runs-dir", str(tmp_path), "--game", "corridor", "--replay-endpoint", endpoint]
+    keys = ["--keys-dir", make_server_keys(tmp_path / "keys")]
+
+    code, output = run("-m", "actor", *words, *keys, timeout_s=DEADLINE_S)
+
+    assert code == 2, output
+    assert endpoint in output.splitlines()[-1]
+    assert "correct the name, give the address instead" in output.splitlines()[-1]

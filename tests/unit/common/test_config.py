@@ -29,7 +29,7 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
         "seed": [-1],
         "max_agent_steps": [-1],
         "max_minutes": [-0.1, NAN, INF],
-        "metrics_interval_s": [0, -1, NAN, INF],
+        "metrics_interval_s": [0, -1, NAN, INF, 604_801],
         "patience": [-1, NAN, INF],
     },
     EnvSettings: {
@@ -46,8 +46,8 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
         "stagnation_seconds": [-1, NAN, INF],
         "flag_bonus": [NAN, INF, -INF, 1001],
         "reward_scale": [0, -1, NAN, INF],
-        "env_deadline_s": [-1, NAN, INF],
-        "env_start_delay_s": [-1, NAN, INF],
+        "env_deadline_s": [-1, NAN, INF, 1e300, 604_801],
+        "env_start_delay_s": [-1, NAN, INF, 604_801],
     },
     ActorSettings: {
         "actors": [0, -1, 10_001, 10**9],
@@ -57,7 +57,7 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
         "epsilon_anneal_agent_steps": [0, -1],
         "epsilon_warmup_agent_steps": [0, -1],
         "min_actors": [-1, 0, 9],
-        "max_weight_age_s": [-1, NAN, INF],
+        "max_weight_age_s": [-1, NAN, INF, 604_801],
         "frontier_share": [-0.1, 0.96, NAN],
     },
     CurriculumSettings: {

@@ -175,6 +175,11 @@ def test_explicit_path_without_checkpoint_is_missing(run_dir: Path, name: str) -
         find_resume(run_dir, explicit=run_dir / name)
 
 
+def test_explicit_path_that_the_system_does_not_take_is_missing(run_dir: Path) -> None:
+    with pytest.raises(CheckpointMissing, match="name too long; give a checkpoint"):
+        find_resume(run_dir, explicit=run_dir / ("z" * 300))
+
+
 def test_explicit_run_with_only_corrupt_ones_is_corrupt(run_dir: Path) -> None:
     damage(write_small_checkpoint(run_dir / "checkpoints", 2))
 

@@ -64,6 +64,18 @@ def test_the_home_folder_is_expanded(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert RunPaths.of(RunSettings(runs_dir="~/runs")).root == tmp_path.resolve() / "runs/default"
 
 
+@pytest.mark.parametrize("place", ["runs", "first"])
+def test_a_link_that_leads_to_itself_is_refused(tmp_path: Path, place: str) -> None:
+    runs = tmp_path / "runs"
+    if place == "first":
+        runs.mkdir()
+    link = runs if place == "runs" else runs / "first"
+    link.symlink_to(link)
+
+    with pytest.raises(ConfigError, match="choose another one"):
+        RunPaths.of(RunSettings(run="first", runs_dir=str(runs)))
+
+
 def test_a_home_folder_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ConfigError, match="--runs-dir"):
         RunPaths.of(RunSettings(runs_dir="~nobody-has-this-name/runs"))

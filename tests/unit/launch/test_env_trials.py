@@ -8,6 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from common.errors import ConfigError
+from launch.env_regression import RegressionArgs
 from launch.env_trials import TrialPlan, probe_command, quantile, run_commands
 
 _PLAN = TrialPlan(
@@ -112,3 +114,9 @@ def test_a_record_is_json_and_counts() -> None:
     assert (record["trial"], record["mode"], record["ok"]) == (7, "serial", False)
     assert (record["successes"], record["timeouts"], record["failures"]) == (1, 0, 1)
     assert [child["index"] for child in record["children"]] == [0, 1]
+
+
+@pytest.mark.parametrize("timeout_s", [-1.0, float("nan"), 1e300])
+def test_a_timeout_that_nobody_can_wait_for_is_refused(timeout_s: float) -> None:
+    with pytest.raises(ConfigError, match="--timeout-s must be between 0 and 604800"):
+        RegressionArgs(timeout_s=timeout_s)

@@ -108,5 +108,21 @@ def test_list_shows_names_and_no_key(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert lines == ["gpu-2  allowed", "local  allowed", "gpu-1  revoked"]
 
 
-def test_a_folder_that_cannot_be_made_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "cannot write" in refused(capsys, "init", "--keys-dir", "/proc/none")
+@pytest.mark.parametrize("keys_dir", ["/proc/none", "~nobody-has-this-name/x", "x" * 300])
+def test_a_folder_that_cannot_be_made_is_refused(
+    capsys: pytest.CaptureFixture[str], keys_dir: str
+) -> None:
+    assert "choose another" in refused(capsys, "init", "--keys-dir", keys_dir)
+
+
+def test_nobody_is_added_to_a_list_that_is_open_to_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys_dir = make_server_keys(tmp_path / "keys")
+    (tmp_path / "keys" / "allowed").chmod(0o755)
+    before = contents(tmp_path)
+
+    line = refused(capsys, "add-actor", "gpu-2", "--keys-dir", keys_dir)
+
+    assert f"run: chmod 0700 {tmp_path / 'keys' / 'allowed'}" in line
+    assert contents(tmp_path) == before

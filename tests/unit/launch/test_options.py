@@ -125,3 +125,28 @@ def test_a_run_that_is_set_aside_keeps_everything(tmp_path: Path) -> None:
 
     assert not paths.root.exists()
     assert (moved / "config.json").exists()
+
+
+def test_runs_that_are_set_aside_within_a_second_have_names_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.strftime", lambda *_: "20260101-000000")
+
+    moved = [set_aside(stored_run(tmp_path, Settings())) for _ in range(3)]
+
+    assert [path.name for path in moved] == [
+        "kept.before-20260101-000000",
+        "kept.before-20260101-000000-2",
+        "kept.before-20260101-000000-3",
+    ]
+    assert all((path / "config.json").exists() for path in moved)
+
+
+def test_a_run_that_cannot_be_moved_aside_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = stored_run(tmp_path, Settings())
+    monkeypatch.setattr("launch.run_dir._free_name", lambda *_: tmp_path / "none" / "there")
+
+    with pytest.raises(ConfigError, match=r"cannot move .*kept to .*; choose another --run"):
+        set_aside(paths)

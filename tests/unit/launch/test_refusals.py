@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from common.config import EndpointSettings, Settings
+from common.errors import ConfigError
+from common.messages import StatsRequest
+from launch.control import ask
 from launch.local import main
 
 CUDA_HINT = "use --device cpu"
@@ -32,8 +36,12 @@ COMMAND_LINES: dict[str, tuple[list[str], str]] = {
     "no endpoint": (["--replay-endpoint", "udp://x"], "is not tcp://host:port or ipc:///path"),
     "run folder is a file": (["--runs-dir", "/dev/null"], "choose another --runs-dir"),
     "run folder cannot be made": (["--runs-dir", "/proc/nowhere"], "choose another --runs-dir"),
-    "run folder too long": (["--runs-dir", f"/tmp/{LONG}"], "cannot use --runs-dir"),  # noqa: S108
+    "run folder too long": (["--runs-dir", f"/tmp/{LONG}"], "too long; choose another"),  # noqa: S108
     "run folder empty": (["--runs-dir", ""], "--runs-dir must be a folder, got ''"),
+    "a deadline beyond any clock": (
+        ["--env-deadline-s", "1e300"],
+        "--env-deadline-s must be between 0 and 604800, got 1e+300",
+    ),
     "run name too long": (["--run", LONG], "choose another --run"),
     "run name leaves the folder": (["--run", "../../etc"], "choose another --run"),
     "run name begins with a dash": (["--run=-x"], "choose another --run"),
@@ -71,11 +79,11 @@ CONFIGS: dict[str, tuple[bytes, str]] = {
     "boolean for a number": (b"[actor]\nactors = true\n", "expected int, got True"),
     "section is no table": (b"actor = 3\n", "section 'actor' must be a table"),
     "same key twice": (b"[actor]\nactors = 3\nactors = 4\n", "is not valid toml"),
-    "NaN": (b"[learner]\nlearning_rate = nan\n", "--learning-rate must be greater than 0"),
+    "NaN": (b"[learner]\nlearning_rate = nan\n", "preset.toml: --learning-rate must be greater"),
     "number too large": (b"[learner]\nlearning_rate = 1" + b"0" * 400 + b"\n", "learner"),
     "batch above capacity": (
         b"[replay]\ncapacity = 10\nlearning_starts = 5\n",
-        "--batch-size must be at most --capacity (10), got 64",
+        "preset.toml: --batch-size must be at most --capacity (10), got 64",
     ),
     "start above capacity": (b"[replay]\ncapacity = 10\n", "--capacity must be at least"),
     "n-step": (b"[replay]\nn_step = 0\n", "--n-step must be between 1 and 64"),
@@ -128,6 +136,20 @@ def test_settings_are_not_read_from_yaml(refusal: Callable[[list[str]], str]) ->
     assert "the path of a .toml file" in refusal(["--preset", "settings.yaml"])
 
 
+@pytest.mark.parametrize("text", ["{", '{"actr": {}}', '{"learner": {"learning_rate": NaN}}'])
+def test_stored_settings_that_cannot_be_used_are_refused_with_what_to_do(
+    tmp_path: Path, refusal: Callable[[list[str]], str], text: str
+) -> None:
+    config = tmp_path / "runs" / "default" / "config.json"
+    config.parent.mkdir(parents=True)
+    config.write_text(text)
+
+    line = refusal([])
+
+    assert str(config) in line
+    assert f"see python launch/doctor.py {config.parent}, or begin anew with --fresh" in line
+
+
 def test_a_folder_in_the_place_of_the_settings_is_refused(
     tmp_path: Path, refusal: Callable[[list[str]], str]
 ) -> None:
@@ -144,3 +166,10 @@ def test_a_folder_that_cannot_be_written_is_refused(
     (tmp_path / "runs").mkdir(mode=0o500)
 
     assert "choose another --runs-dir" in refusal([])
+
+
+def test_a_question_to_a_host_that_nobody_knows_is_refused_at_once() -> None:
+    endpoints = EndpointSettings(replay_endpoint="tcp://nowhere.invalid:5601", keys_dir="keys")
+
+    with pytest.raises(ConfigError, match="correct the name"):
+        ask(Settings(endpoints=endpoints), StatsRequest(), timeout_s=0.0)

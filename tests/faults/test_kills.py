@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ WINDOW = 4
 BLOCK_STEPS = 16
 SLACK_STEPS = 50
 STEP_DELAY_S = 0.002
+SETTLED_READS = 12
 SHIFTED_CLOCK = """
 import time
 _offset = {offset!r}
@@ -150,6 +151,7 @@ def test_a_killed_replay_server_comes_back(hurt: HurtRun, measured: Measured) ->
     took = []
     for _ in range(4):
         old = hurt.kill("replay_server-0")
+        acked_before = _settled(hurt, _acked)
         took.append(hurt.wait_for_new_life("replay_server-0", old, "replay_push_blocks_total", 30))
     trained = hurt.number("learner-0", "progress")
     hurt.wait_for("learner-0", "progress", trained, 30)
@@ -163,7 +165,40 @@ def test_a_killed_replay_server_comes_back(hurt: HurtRun, measured: Measured) ->
         out = int(str(beat["blocks_submitted"])) - int(str(beat["blocks_acked"]))
         assert 0 <= out <= WINDOW + int(str(beat["blocks_rejected"]))
     assert hurt.number("replay_server-0", "replay_rejected_blocks_total") == 0
-    measured(f"4 kills, storing again after {max(took):.1f} s at most, {growth_mb:+.1f} MB")
+    stored, acked = _stored_and_acked(hurt, acked_before)
+    measured(
+        f"4 kills, storing again after {max(took):.1f} s at most, {growth_mb:+.1f} MB; "
+        f"the last life stored {stored:.0f} blocks and acked {acked:.0f}"
+    )
+    assert stored == acked > 0
+
+
+def _acked(run: LaunchedRun) -> float:
+    return sum(run.number(actor, "blocks_acked") for actor in ACTORS)
+
+
+def _settled(run: LaunchedRun, read: Callable[[LaunchedRun], float]) -> float:
+    """What is told when nothing moves any more: heartbeats come every 0.2 s."""
+    told: list[float] = []
+
+    def is_settled() -> bool:
+        time.sleep(0.1)
+        told.append(read(run))
+        newest = told[-SETTLED_READS:]
+        return len(newest) == SETTLED_READS and len(set(newest)) == 1
+
+    run.wait("nothing moves", is_settled, 8)
+    return told[-1]
+
+
+def _stored_and_acked(run: LaunchedRun, acked_before: float) -> tuple[float, float]:
+    """By the last life of the server, once the actors are held because nobody learns."""
+    learner = run.pid("learner-0")
+    os.kill(learner, signal.SIGSTOP)
+    try:
+        return _settled(run, _stored), _settled(run, _acked) - acked_before
+    finally:
+        os.kill(learner, signal.SIGCONT)
 
 
 @pytest.mark.fault(23, "two launchers on one run", "the second refuses, names the first, exit 2")

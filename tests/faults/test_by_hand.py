@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -16,9 +17,16 @@ import pytest
 
 from common.checkpoint_files import list_numbered
 from common.jsonl import read_jsonl
+from common.messages import PROTOCOL_VERSION
 from common.shared_files import remove_shared, shared_prefix
 from tests.faults.conftest import Measured
-from tests.process_system import START_DEADLINE_S, ProcessSystem, free_endpoints, logged_at
+from tests.process_system import (
+    REPOSITORY,
+    START_DEADLINE_S,
+    ProcessSystem,
+    free_endpoints,
+    logged_at,
+)
 from tests.run_factory import corridor_settings
 from tests.waiting import wait_until
 
@@ -147,6 +155,45 @@ def test_an_actor_pauses_while_the_learner_is_silent(
 
 def pauses(system: ProcessSystem) -> bool:
     return system.beat("actor-0").get("state") == "waiting for fresh weights from the learner"
+
+
+NEWER_CODE = "import common.messages as m; m.PROTOCOL_VERSION += 1\n"
+
+
+@pytest.mark.fault(17, "mixed versions, wrong shapes", "refused at HELLO with both values, exit 2")
+@pytest.mark.parametrize(
+    ("words", "code", "expected"),
+    [
+        ((), NEWER_CODE, f"we speak version {PROTOCOL_VERSION + 1}, the peer {PROTOCOL_VERSION}"),
+        (("--stack", "3"), "", r"data: it has .*'stack': 2.*, we have .*'stack': 3"),
+        (("--n-step", "4"), "", r"data: it has .*'n_step': 3.*, we have .*'n_step': 4"),
+    ],
+    ids=["version", "stack", "n-step"],
+)
+def test_an_actor_that_does_not_fit_is_refused(  # noqa: PLR0913 - fixtures and a case
+    system: ProcessSystem,
+    measured: Measured,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    *,
+    words: tuple[str, ...],
+    code: str,
+    expected: str,
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(code)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{REPOSITORY}")
+    served = system.number("replay_server-0", "progress")
+
+    # Weights that do not fit would end it too, and whichever comes first speaks.
+    peer = system.start("actor", 1, "--weights-endpoint", "tcp://127.0.0.1:1", *words)
+    _, errors = system.processes[peer].communicate(timeout=START_DEADLINE_S)
+
+    assert system.processes[peer].returncode == 2
+    (line,) = errors.splitlines()
+    assert system.settings.endpoints.replay_endpoint in line
+    assert re.search(expected, line), line
+    system.wait_for("replay_server-0", "progress", served + 1)
+    measured(f"exit 2, both named: {words[0] if words else 'protocol version'}")
 
 
 @pytest.mark.fault(9, "SIGTERM to programs on TCP", "exit 143, no port is left open")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import msgpack
+import numpy as np
 
-from common.messages import MESSAGES
-from tests.message_factory import example_frames
+from common.codec import DTYPES, Array, encode
+from common.messages import MESSAGES, BlockMessage, Message
+from tests.message_factory import EXAMPLES, example_arrays
 
+Example = tuple[Message, Mapping[str, Array]]
 HOSTILE: Final[tuple[Any, ...]] = (
     *(None, True, -1, 0, 2**63, 2**64 - 1, -(2**63), 1.5, math.nan, math.inf, -math.inf),
     *(
@@ -36,18 +41,51 @@ RAW: Final = (
     b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     b"\x93" * 2_000,
 )
+SEALED_SHARE: Final = 0.8
+ARRAY_SHARE: Final = 0.8
+EXTREMES: Final[Mapping[str, tuple[float, ...]]] = {
+    "u": (0, 3, 7, 255),
+    "i": (-1, 0, 2**62, -(2**63)),
+    "f": (math.nan, math.inf, -math.inf, -1.0, 1e9),
+}
+"""By kind of array."""
+
+
+def _frames(message: Message, arrays: Mapping[str, Array]) -> list[bytes]:
+    return [bytes(frame) for frame in encode(message, arrays)]
 
 
 class Mutator:
     """Draws one message after another; the same seed draws the same."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, examples: Sequence[Example] | None = None) -> None:
+        """Of `examples`, else of one of every message."""
         self._rng = random.Random(seed)
-        self._frames = {tag: [bytes(f) for f in example_frames(tag)] for tag in MESSAGES}
-        self._tags = sorted(self._frames)
+        every = [(EXAMPLES[tag], example_arrays(tag)) for tag in sorted(MESSAGES)]
+        self._examples = every if examples is None else list(examples)
+        self._frames = [_frames(*example) for example in self._examples]
+        self._drawn = 0
+
+    def mixed(self) -> list[bytes]:
+        """Mostly such as only their handler can refuse."""
+        return self.sealed() if self._rng.random() < SEALED_SHARE else self.message()
+
+    def sealed(self) -> list[bytes]:
+        """One value is wrong, all checksums are right; a block has a number of its own."""
+        message, arrays = self._rng.choice(self._examples)
+        self._drawn += 1
+        if isinstance(message, BlockMessage):
+            message = replace(message, sequence=self._drawn)
+        if arrays and self._rng.random() < ARRAY_SHARE:
+            name = self._rng.choice(list(arrays))
+            return _frames(message, {**arrays, name: self._array_changed(arrays[name])})
+        header, *rest = _frames(message, arrays)
+        content = msgpack.unpackb(header)
+        content["f"] = self._replaced(content["f"])
+        return [msgpack.packb(content), *rest]
 
     def message(self) -> list[bytes]:
-        frames = list(self._frames[self._rng.choice(self._tags)])
+        frames = list(self._rng.choice(self._frames))
         change = self._rng.choice(
             (self._change_field, self._damage, self._change_frames, self._raw, self._truncate)
         )
@@ -68,6 +106,27 @@ class Mutator:
         """What a subscriber may say: the first byte decides whether it wants or leaves."""
         return self._rng.choice((b"\x00", b"\x01", b"\x02")) + self._rng.randbytes(32)
 
+    def _array_changed(self, array: Array) -> Array:
+        match self._rng.randrange(6):
+            case 0:
+                return np.concatenate([array, array[:1]])
+            case 1:
+                return array[:-1] if len(array) > 1 else array[np.newaxis]
+            case 2:
+                return array[np.newaxis]
+            case 3:
+                others = [kind for kind in DTYPES.values() if kind != array.dtype]
+                return np.zeros(array.shape, self._rng.choice(others))
+            case _:
+                return self._values_changed(array)
+
+    def _values_changed(self, array: Array) -> Array:
+        changed = array.copy()
+        for _ in range(self._rng.randint(1, 4)):
+            index = self._rng.randrange(changed.size)
+            changed.reshape(-1)[index] = self._rng.choice(EXTREMES[changed.dtype.kind])
+        return changed
+
     def _change_field(self, frames: list[bytes]) -> list[bytes]:
         header = self._replaced(msgpack.unpackb(frames[0]))
         return [msgpack.packb(header), *frames[1:]]
@@ -80,6 +139,9 @@ class Mutator:
             if rng.random() < 0.1:
                 return {name: one for name, one in value.items() if name != key}
             return {**value, key: self._replaced(value[key])}
+        if isinstance(value, list) and value and rng.random() < 0.8:
+            index = rng.randrange(len(value))
+            return [*value[:index], self._replaced(value[index]), *value[index + 1 :]]
         return rng.choice(HOSTILE)
 
     def _damage(self, frames: list[bytes]) -> list[bytes]:
@@ -109,5 +171,6 @@ class Mutator:
         return [self._rng.choice((*RAW, self._rng.randbytes(40))) for _ in range(size)]
 
     def _truncate(self, frames: list[bytes]) -> list[bytes]:
-        header = frames[0]
-        return [header[: self._rng.randrange(len(header))], *frames[1:]]
+        index = self._rng.randrange(len(frames))
+        cut = frames[index][: self._rng.randrange(len(frames[index]))]
+        return [*frames[:index], cut, *frames[index + 1 :]]

@@ -1,0 +1,72 @@
+"""Who says the damaged messages: an intruder that was let in, and what its role may say."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import zmq
+
+from common.codec import Array, decode, encode
+from common.config import Settings
+from common.messages import PROTOCOL_VERSION, BlockMessage, Hello, Welcome
+from tests.block_factory import cut_block, random_play
+from tests.faults.mutations import Example
+from tests.message_factory import EXAMPLES, example_arrays
+
+INCARNATION = 1
+ANSWER_DEADLINE_MS = 60_000
+LEARNER_TAGS = ("sample_request", "priority_update", "cut_request", "stats_request", "ping")
+
+
+def hello(settings: Settings, role: Any) -> list[bytes]:
+    message = Hello(
+        protocol=PROTOCOL_VERSION,
+        run_id=settings.run.run,
+        role=role,
+        peer=f"{role}-7",
+        incarnation=INCARNATION,
+        spec=settings.spec,
+    )
+    return [bytes(frame) for frame in encode(message, {})]
+
+
+def join(socket: zmq.Socket[bytes], settings: Settings, role: str) -> Welcome:
+    """Be let in at the replay server."""
+    socket.connect(settings.endpoints.replay_endpoint)
+    socket.send_multipart(hello(settings, role))
+    assert socket.poll(ANSWER_DEADLINE_MS), f"no answer to the HELLO of a {role}"
+    answer = decode(socket.recv_multipart()).message
+    assert isinstance(answer, Welcome), answer
+    return answer
+
+
+def examples_of(role: str, settings: Settings, welcome: Welcome) -> list[Example]:
+    """What this role may say, such that the server would take it."""
+    if role == "actor":
+        right = replace(_block_message(), incarnation=INCARNATION)
+        wrong = replace(right, incarnation=INCARNATION + 1)
+        arrays = _block_arrays(settings)
+        return [(right, arrays)] * 6 + [(wrong, arrays), (EXAMPLES["ping"], {})]
+    made = {tag: EXAMPLES[tag] for tag in LEARNER_TAGS}
+    life = {"server_incarnation": welcome.server_incarnation}
+    made["priority_update"] = replace(made["priority_update"], **life)
+    return [(message, example_arrays(tag)) for tag, message in made.items()]
+
+
+def telemetry_of(settings: Settings) -> list[Example]:
+    """As the actors of this run send it."""
+    owner = {"run_id": settings.run.run}
+    return [(replace(EXAMPLES[tag], **owner), {}) for tag in ("heartbeat", "episode")]
+
+
+def _block_message() -> BlockMessage:
+    message = EXAMPLES["step_block"]
+    assert isinstance(message, BlockMessage)
+    return message
+
+
+def _block_arrays(settings: Settings) -> dict[str, Array]:
+    steps = random_play(40, settings.spec, np.random.default_rng(1))
+    return asdict(cut_block(steps, 0, 16, settings.spec))

@@ -108,7 +108,8 @@ def _summary(name: str, run: RunLines, stage: str) -> Summary:
         stage=stage,
         minutes=axis_values(run.metrics, "minutes")[-1],
         agent_steps=int(run.metrics[-1]["global_step"]),
-        first_clear=_first_training_clear(run),
+        # The metrics count the clears of all stages together.
+        first_clear=_first_training_clear(run) if len(run.stages()) == 1 else None,
         half=_first_above(run, lines, HALF),
         reliable=_first_above(run, lines, RELIABLE),
         best_rate=max(rates),

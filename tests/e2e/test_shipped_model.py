@@ -38,6 +38,14 @@ def test_its_clears_reach_the_flag() -> None:
     assert code == 0, output
 
 
+def test_the_clears_of_four_stages_reach_the_flag() -> None:
+    clears = ROOT / "docs" / "data" / "four-stages" / "clears.jsonl"
+
+    code, output = run("launch/verify.py", str(clears), "--core", "native", timeout_s=100)
+
+    assert (code, output.strip()) == (0, "4 of 4 traces reach the flag (1-1, 1-4, 2-2, 2-3)")
+
+
 def test_judging_it_leaves_it_as_it_is() -> None:
     before = sorted(path for path in MODEL.rglob("*"))
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from rich.table import Table
 from common.atomic_files import write_atomic
 from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
 from common.errors import ConfigError, MarioError
-from launch.run_curves import RunLines, axis_values, axis_values_of_steps, read_runs
+from launch.run_curves import RunLines, axis_values, axis_values_of_steps, lines_at, read_runs
 
 PROGRAM = Program(
     name="python launch/compare.py",
@@ -153,8 +151,7 @@ def keep_curves(run: Path, folder: Path) -> None:
 def kept_lines(curves: RunLines) -> list[dict[str, Any]]:
     """Every half minute, the end, the first clear, the evaluations: so it gives the same table."""
     metrics = curves.metrics
-    steps = list(accumulate((line["global_step"] for line in metrics), max))
-    marks = {bisect_left(steps, line["global_step"]) for line in curves.evaluations}
+    marks = set(lines_at(curves, axis_values(curves.evaluations, "steps")))
     marks.add(len(metrics) - 1)
     marks.add(next((i for i, line in enumerate(metrics) if line.get("clears_total")), 0))
     kept, last_s = [], -KEPT_INTERVAL_S

@@ -65,8 +65,12 @@ def axis_values_of_steps(run: RunLines, steps: Sequence[float], axis: str) -> li
     """The same axis for lines that know only their agent steps."""
     if axis == "steps":
         return list(steps)
+    minutes = axis_values(run.metrics, "minutes")
+    return [minutes[place] for place in lines_at(run, steps)]
+
+
+def lines_at(run: RunLines, steps: Sequence[float]) -> list[int]:
+    """Places of the first metrics lines at or beyond these agent steps, or of the last line."""
     # A run may go back to an older checkpoint; the search needs steps that never fall.
     known = list(accumulate(axis_values(run.metrics, "steps"), max))
-    minutes = axis_values(run.metrics, "minutes")
-    places = [min(bisect_left(known, step), len(known) - 1) for step in steps]
-    return [minutes[place] for place in places]
+    return [min(bisect_left(known, step), len(known) - 1) for step in steps]

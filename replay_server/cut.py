@@ -14,7 +14,7 @@ from torch import Tensor
 
 from common.checkpoint_files import JsonObject, checkpoint_name
 from common.errors import CheckpointCorrupt, CheckpointMismatch
-from common.saved_replay import INCOMPLETE
+from common.saved_replay import INCOMPLETE, page_files
 from replay_server.buffer import ReplayBuffer
 from replay_server.ledger import Ledger
 from replay_server.pages import Page, Stretch
@@ -103,7 +103,7 @@ def read_cut(state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> SavedCu
             ),
             counters=state["counters"],
             shape=state["shape"],
-            pages=[_page(fields) for fields in state["pages"]],
+            pages=_pages(state),
             quanta=tensors["quanta"],
             random_state=tensors["random_state"],
         )
@@ -111,14 +111,15 @@ def read_cut(state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> SavedCu
         raise CheckpointCorrupt(f"{INCOMPLETE}: {error!r}") from error
 
 
-def _page(fields: Mapping[str, Any]) -> Page:
-    stretch = Stretch(**{name: int(value) for name, value in fields["stretch"].items()})
-    return Page(
-        name=str(fields["name"]),
-        size_bytes=int(fields["size_bytes"]),
-        sha256=str(fields["sha256"]),
-        stretch=stretch,
-    )
+def _pages(state: Mapping[str, Any]) -> list[Page]:
+    return [
+        Page(**asdict(file), stretch=_stretch(fields["stretch"]))
+        for file, fields in zip(page_files(state), state["pages"], strict=True)
+    ]
+
+
+def _stretch(fields: Mapping[str, Any]) -> Stretch:
+    return Stretch(**{name: int(value) for name, value in fields.items()})
 
 
 def require_same_shape(saved: SavedCut, buffer: ReplayBuffer) -> None:

@@ -50,19 +50,8 @@ class BadCable:
         self.connections += 1
         self._open.append(server)
         is_mute = threading.Event()
-        self._carry(client, server, is_mute, may_flip=True)
-        self._carry(server, client, is_mute, may_flip=False)
-
-    def _carry(
-        self,
-        source: socket.socket,
-        target: socket.socket,
-        is_mute: threading.Event,
-        *,
-        may_flip: bool,
-    ) -> None:
-        words = (source, target, is_mute, may_flip)
-        threading.Thread(target=self._pass_on, args=words, daemon=True).start()
+        for words in ((client, server, is_mute, True), (server, client, is_mute, False)):
+            threading.Thread(target=self._pass_on, args=words, daemon=True).start()
 
     def _pass_on(
         self,

@@ -62,10 +62,13 @@ class CutFolder:
         pages = [page for page in self._pages if page.stretch.end_generation > oldest]
         since = pages[-1].stretch.end_generation if pages else oldest
         stretch = stretch_since(cut.layout, self._storage, since)
-        if stretch.steps:
-            pages.append(self._write_page(stretch))
-        path = self._publish(cut, pages)
-        self._pages = pages
+        new = [self._write_page(stretch)] if stretch.steps else []
+        try:
+            path = self._publish(cut, pages + new)
+        except BaseException:
+            self._remove_nameless_pages()
+            raise
+        self._pages = pages + new
         self.forget_after(cut.name)
         self._prune()
         return path
@@ -106,10 +109,10 @@ class CutFolder:
         path = page_path(self._root, name)
         try:
             page = write_page(path, self._storage, stretch)
+            sync_directory(path.parent)
         except BaseException:
             path.unlink(missing_ok=True)
             raise
-        sync_directory(path.parent)
         return page
 
     def _publish(self, cut: Cut, pages: list[Page]) -> Path:
@@ -134,6 +137,9 @@ class CutFolder:
         """Only what the newest cuts name is kept."""
         for name in self.names()[KEPT_CUTS:]:
             remove_directory(cuts_folder(self._root) / name)
+        self._remove_nameless_pages()
+
+    def _remove_nameless_pages(self) -> None:
         try:
             named = named_pages(self._root)
         except CheckpointCorrupt as error:

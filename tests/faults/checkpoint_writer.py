@@ -1,28 +1,15 @@
-"""Writes checkpoints in forked children that are about to be killed; torch is loaded once.
-
-A JSON line on standard input is a job: `folder`, `steps`, and perhaps `stopped` (the child stops
-itself, so that it can be traced) or `kill_at` (it kills itself at that call that changes the disk).
-Answers: `pid N`, `saved STEPS` after each checkpoint, `calls N`, `ended CODE`.
-"""
+"""Writes checkpoints of a small learner as `forked_jobs` wants them."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from learner.archive import Archive
-from learner.update import Learner
+from tests.faults.forked_jobs import Save, serve
 from tests.learner_factory import random_batch, tiny_learner
 
-CALLS = ("mkdir", "open", "fsync", "rename", "replace", "unlink", "rmdir")
-NOT_SAVED = 3
 KEEP = 2
 
 
@@ -30,53 +17,12 @@ def main() -> None:
     torch.set_num_threads(1)
     learner = tiny_learner()
     learner.update(random_batch())
-    say("ready")
-    for line in sys.stdin:
-        job = json.loads(line)
-        child = os.fork()
-        if child == 0:
-            os._exit(write(learner, job))
-        say(f"pid {child}")
-        _, status = os.waitpid(child, 0)
-        say(f"ended {os.waitstatus_to_exitcode(status)}")
 
+    def open_folder(folder: Path) -> Save:
+        archive = Archive(folder, interval_s=1.0, interval_agent_steps=10**9, keep=KEEP)
+        return lambda steps: archive.save(learner, steps, {}) is not None
 
-def write(learner: Learner, job: dict[str, Any]) -> int:
-    if job.get("stopped"):
-        signal.raise_signal(signal.SIGSTOP)
-    calls = count_calls(job.get("kill_at", 0))
-    archive = Archive(Path(job["folder"]), interval_s=1.0, interval_agent_steps=10**9, keep=KEEP)
-    for steps in job["steps"]:
-        if archive.save(learner, steps, {}) is None:
-            return NOT_SAVED
-        if len(job["steps"]) > 1:
-            say(f"saved {steps}")
-    if "kill_at" in job:
-        say(f"calls {calls()}")
-    return 0
-
-
-def count_calls(kill_at: int) -> Callable[[], int]:
-    """Number the calls that change the disk; the process dies at the one with this number."""
-    count = 0
-
-    def numbered(original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            nonlocal count
-            count += 1
-            if count == kill_at:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return original(*args, **kwargs)
-
-        return call
-
-    for name in CALLS:
-        setattr(os, name, numbered(getattr(os, name)))
-    return lambda: count
-
-
-def say(line: str) -> None:
-    os.write(sys.stdout.fileno(), f"{line}\n".encode())
+    serve(open_folder)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ import pytest
 from common.checkpoint_files import list_numbered, verify_checkpoint
 from common.resume import find_resume
 from learner.checkpoint import remove_leftovers
-from tests.faults.checkpoint_writer import NOT_SAVED
 from tests.faults.conftest import Measured
+from tests.faults.forked_jobs import NOT_SAVED
 from tests.faults.writer_process import Call, WriterProcess, can_trace, write_traced
 
 pytestmark = pytest.mark.integration
@@ -35,7 +35,7 @@ needs_strace = pytest.mark.skipif(not can_trace(), reason="strace is missing or 
 
 @pytest.fixture(scope="module")
 def writer() -> Iterator[WriterProcess]:
-    process = WriterProcess()
+    process = WriterProcess("tests.faults.checkpoint_writer")
     yield process
     process.close()
 

@@ -1,4 +1,4 @@
-"""The checkpoint writer of `checkpoint_writer` as tests see it, and strace around its children."""
+"""A writer of `forked_jobs` as tests see it, and strace around its children."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tests.waiting import wait_until
 
 DEADLINE_S = 40.0
 TRACED = ("mkdir", "openat", "write", "fsync", "rename", "unlinkat", "rmdir")
-"""Every system call by which a checkpoint is written and pruned."""
+"""Every system call by which files are written and pruned."""
 
 
 class WriterProcess:
     """One process with torch in it; each job is done by a fork of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.checkpoint_writer"],
+            [sys.executable, "-m", module],
             cwd=ROOT,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
@@ -93,8 +93,9 @@ def can_trace() -> bool:
 def write_traced(
     writer: WriterProcess, folder: Path, steps: int, log: Path, inject: str = ""
 ) -> tuple[int, list[Call]]:
-    """Write one checkpoint under strace; exit code of the child and its system calls."""
+    """One job under strace; exit code of the child and its system calls."""
     pid = writer.begin(folder, [steps], stopped=True)
+    wait_until("the child has stopped", lambda: "(stopped)" in _status(pid), DEADLINE_S)
     words = ["strace", "-p", str(pid), "-y", "-s", "0", "-o", str(log)]
     words += ["-e", f"trace={','.join(TRACED)}"]
     words += ["-e", f"inject={inject}"] if inject else []
@@ -109,9 +110,13 @@ def write_traced(
 
 
 def _is_traced(pid: int) -> bool:
-    status = Path(f"/proc/{pid}/status").read_text()
+    status = _status(pid)
     tracer = re.search(r"TracerPid:\s+(\d+)", status)
     return tracer is not None and tracer[1] != "0" and "stop" in status
+
+
+def _status(pid: int) -> str:
+    return Path(f"/proc/{pid}/status").read_text()
 
 
 def read_calls(log: Path) -> list[Call]:

@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -20,6 +21,8 @@ PARENT_PID_VARIABLE = "WARPZONE_PARENT_PID"
 """Set by the launcher: a process whose parent is not this one any more stops by itself."""
 ORPHAN_GRACE_S = 10
 """For saving what must not be lost; after that the kernel ends an orphan."""
+ECHO_S = 0.2
+"""`timeout` and some terminals signal a process and then its group: that is not a second wish."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -33,6 +36,7 @@ class StopFlag:
     def __init__(self, parent_pid: int | None = None) -> None:
         self._parent_pid = parent_pid
         self._signal: int | None = None
+        self._signalled_s = 0.0
         self._requested = False
         self._raises = False
         self.on_second_signal: Callable[[], None] = lambda: None
@@ -53,9 +57,11 @@ class StopFlag:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         del frame
         if self._signal is not None:
+            if time.monotonic() - self._signalled_s < ECHO_S:
+                return
             self.on_second_signal()
             os._exit(self.exit_code)
-        self._signal = number
+        self._signal, self._signalled_s = number, time.monotonic()
         if self.orphaned():
             # Its default action is to end the process, even one that hangs while it saves.
             signal.alarm(ORPHAN_GRACE_S)

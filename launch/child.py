@@ -15,6 +15,7 @@ from common.jsonl import last_record
 from common.pulse import PULSE_VARIABLE
 from launch.plan import ProcessSpec
 from launch.pulse_watch import PulseWatch
+from launch.restart import SIGNAL_BASE
 from launch.stacks import StackRequest, keep_stacks, kernel_state
 
 ChildState = Literal["new", "running", "waiting", "off", "ended"]
@@ -82,7 +83,7 @@ class Child:
         code = self.process.poll()
         if code is None:
             return None
-        code = code if code >= 0 else 128 - code
+        code = code if code >= 0 else SIGNAL_BASE - code
         self.exit_codes.append(code)
         self.state = "ended"
         if self.pulse is not None:
@@ -152,7 +153,14 @@ class Child:
 
     def describe_end(self) -> str:
         stacks = f", stacks in {self.last_dump}" if self.hang and self.last_dump else ""
-        return f"{self.spec.name}: {self.last_reason}{stacks}"
+        return f"{self.spec.name}: {self.last_reason}{self._last_words()}{stacks}"
+
+    def _last_words(self) -> str:
+        """Why it ended, where it could say so itself."""
+        by_itself = not self.hang and self.exit_codes[-1] < SIGNAL_BASE
+        said = (tail_lines(self.spec.log_file, 1) or [""])[0] if by_itself else ""
+        _, colon, words = said.partition(f"{self.spec.name}: ")
+        return f" ({words})" if colon else ""
 
     def describe_restarts(self) -> str:
         """A line for the summary of a run."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from common.errors import ExitCode
 
-_SIGNAL_BASE = 128
+SIGNAL_BASE = 128
 FIRST_DELAY_S = 0.5
 MAX_DELAY_S = 30.0
 MAX_FRUITLESS_RESTARTS = 5
@@ -38,6 +38,6 @@ def restart_delay_s(fruitless_restarts: int, jitter: float, policy: RestartPolic
 def describe_exit(exit_code: int) -> str:
     """In the words of the live view and of the summary."""
     try:
-        return f"ended by {signal.Signals(exit_code - _SIGNAL_BASE).name}"
+        return f"ended by {signal.Signals(exit_code - SIGNAL_BASE).name}"
     except ValueError:
         return f"exit code {exit_code}"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from common.lifecycle import PARENT_PID_VARIABLE
+from common.lifecycle import ECHO_S, PARENT_PID_VARIABLE
 
 pytestmark = pytest.mark.integration
 
@@ -114,6 +114,7 @@ def test_a_second_signal_ends_at_once_with_the_code_of_the_first(
     process.send_signal(signal.SIGINT)
     assert process.stdout is not None
     assert process.stdout.readline() == "stopping\n"
+    time.sleep(2 * ECHO_S)
 
     started_s = time.monotonic()
     process.send_signal(signal.SIGTERM)
@@ -122,6 +123,21 @@ def test_a_second_signal_ends_at_once_with_the_code_of_the_first(
     assert time.monotonic() - started_s < 2
     assert output == "second signal\n"
     assert process.returncode == 130
+
+
+def test_a_signal_to_the_process_and_then_to_its_group_is_one(
+    started: list[subprocess.Popen[str]],
+) -> None:
+    process = start(PATIENT.format(linger_s=0.5), started)
+
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "stopping\n"
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=DEADLINE_S)
+
+    assert output == "stopped\n"
+    assert process.returncode == 143
 
 
 def test_sigusr1_dumps_the_stacks_and_the_process_goes_on(

@@ -70,7 +70,7 @@ def test_a_learner_that_is_done_ends_the_run(stage: Stage, tmp_path: Path) -> No
 def test_a_crash_loop_ends_the_run_with_the_last_lines(stage: Stage, tmp_path: Path) -> None:
     supervisor = stage.supervise(
         spec(tmp_path, "learner", FOREVER),
-        spec(tmp_path, "actor", "print('no cartridge', flush=True); raise SystemExit(75)"),
+        spec(tmp_path, "actor", "print('actor-0: no cartridge', flush=True); raise SystemExit(75)"),
     )
 
     outcome = run_until_outcome(supervisor)
@@ -78,9 +78,9 @@ def test_a_crash_loop_ends_the_run_with_the_last_lines(stage: Stage, tmp_path: P
     assert outcome is ExitCode.TEMPORARY
     assert supervisor.blame is not None
     assert supervisor.blame.restarts == QUICK.max_fruitless_restarts
-    assert supervisor.blame.last_lines() == ["no cartridge"] * 3
+    assert supervisor.blame.last_lines() == ["actor-0: no cartridge"] * 3
     assert "only 0 of 1 actors can be kept alive; actor-0: exit code 75" in supervisor.reason
-    assert supervisor.news[-1] == "actor-0: exit code 75; switched off"
+    assert supervisor.news[-1] == "actor-0: exit code 75 (no cartridge); switched off"
 
 
 def test_a_configuration_error_ends_the_run_at_once(stage: Stage, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ train: $(VENV)/.installed
 
 # Two at a time, file by file: most of these tests wait for processes.
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not nightly" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not nightly and not faults_only" $(ARGS)
 
 nightly: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m nightly $(ARGS)

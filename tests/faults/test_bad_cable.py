@@ -13,7 +13,7 @@ from tests.process_system import START_DEADLINE_S, ProcessSystem, free_endpoints
 from tests.run_factory import corridor_settings
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.integration, pytest.mark.faults_only, pytest.mark.timeout(240)]
 
 HURT, OTHER, SERVER = "actor-1", "actor-0", "replay_server-0"
 NEVER_HELD = {"balance_slack_agent_steps": 10_000_000, "samples_per_insert": 0.5}

@@ -30,7 +30,7 @@ from tests.process_system import (
 from tests.run_factory import corridor_settings
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.integration, pytest.mark.faults_only, pytest.mark.timeout(240)]
 
 MAX_AGE_S = 2.0
 PAUSING = ("--max-weight-age-s", str(MAX_AGE_S))

@@ -16,7 +16,7 @@ from tests.faults.conftest import Measured
 from tests.launched_run import LaunchedRun
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.integration, pytest.mark.faults_only, pytest.mark.timeout(240)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from tests.faults.conftest import Measured
 from tests.launched_run import LaunchedRun
 from tests.processes import run as run_command
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.integration, pytest.mark.faults_only, pytest.mark.timeout(240)]
 
 ACTORS = ("actor-0", "actor-1", "actor-2")
 WINDOW = 4

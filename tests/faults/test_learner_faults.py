@@ -29,7 +29,7 @@ from tests.scripted_peers import ScriptedClient, identity
 from tests.small_disk import small_disk_at
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.faults_only, pytest.mark.timeout(600)]
 
 DEADLINE_S = 120.0
 """Of every wait; a learner needs seconds, but other tests may have the cores."""

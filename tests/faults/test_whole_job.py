@@ -15,7 +15,7 @@ from tests.processes import run as run_command
 from tests.run_state import tensor_hash
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.faults_only]
 
 LOCAL = "launch/local.py"
 WANTED_AGENT_STEPS = 1_500

@@ -193,6 +193,7 @@ def test_nothing_can_be_read_on_the_cable(
     assert RUN.encode() in (machines.folder / "plain.bin").read_bytes()
 
 
+@pytest.mark.faults_only
 @pytest.mark.fault(
     11,
     "no network between an actor and the servers for 30 s",

@@ -31,7 +31,11 @@ class Interrupted(BaseException):
 
 
 class StopFlag:
-    """Set by SIGINT or SIGTERM; a second signal ends the process at once."""
+    """Set by SIGINT or SIGTERM; a second signal ends at once whoever has no launcher.
+
+    With one, a process goes on saving: others, as a service manager, signal it as well, and
+    whoever takes too long is killed by the launcher or, when that is gone, by the alarm.
+    """
 
     def __init__(self, parent_pid: int | None = None) -> None:
         self._parent_pid = parent_pid
@@ -56,15 +60,16 @@ class StopFlag:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         del frame
+        if self.orphaned():
+            # Its default action is to end the process, even one that hangs while it saves.
+            signal.alarm(ORPHAN_GRACE_S)
         if self._signal is not None:
-            if time.monotonic() - self._signalled_s < ECHO_S:
+            is_echo = time.monotonic() - self._signalled_s < ECHO_S
+            if is_echo or self._parent_pid is not None:
                 return
             self.on_second_signal()
             os._exit(self.exit_code)
         self._signal, self._signalled_s = number, time.monotonic()
-        if self.orphaned():
-            # Its default action is to end the process, even one that hangs while it saves.
-            signal.alarm(ORPHAN_GRACE_S)
         if self._raises:
             raise Interrupted
 

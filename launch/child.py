@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from common.errors import ExitCode
 from common.ids import INCARNATION_VARIABLE, Incarnation
 from common.jsonl import last_record
 from common.pulse import PULSE_VARIABLE
@@ -20,6 +21,7 @@ from launch.stacks import StackRequest, keep_stacks, kernel_state
 
 ChildState = Literal["new", "running", "waiting", "off", "ended"]
 LAST_LINES = 50
+LONG_LIFE_S = 600.0
 ACHIEVEMENTS = {
     "actor": "blocks_acked",
     "replay_server": "replay_push_blocks_total",
@@ -41,6 +43,7 @@ class Child:
     """Restarts since a life achieved something."""
     start_at_s: float = 0.0
     """When a waiting child is started again, on the supervisor's clock."""
+    started_s: float = 0.0
     exit_codes: list[int] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
     """Why its lives ended, in few words, and how often."""
@@ -55,6 +58,7 @@ class Child:
     def start(self, now_s: float, incarnation: Incarnation) -> int:
         """The number of the new process."""
         self.pulse, self._request, self.hang = PulseWatch(now_s), None, ""
+        self.started_s = now_s
         self.spec.log_file.parent.mkdir(parents=True, exist_ok=True)
         given = {
             INCARNATION_VARIABLE: str(incarnation),
@@ -144,11 +148,13 @@ class Child:
         alive = self.process is not None and record and record.get("pid") == self.process.pid
         return record if alive and record else {}
 
-    def note_end(self, how: str) -> None:
+    def note_end(self, how: str, now_s: float) -> None:
         """Remember why this life ended, and whether it was of any use."""
         self.last_reason = self.hang or how
         self.reasons["no progress" if self.hang else how] += 1
-        if self.has_achieved():
+        # A learner that gives up soon, on a full disk or a loss that is not finite, will again.
+        gave_up = self.spec.role == "learner" and self.exit_codes[-1] == ExitCode.TEMPORARY
+        if self.has_achieved() and not (gave_up and now_s - self.started_s < LONG_LIFE_S):
             self.fruitless_restarts = 0
 
     def describe_end(self) -> str:

@@ -23,6 +23,7 @@ from common.run_paths import RunPaths
 from launch.live_view import ProcessRow, Snapshot, open_view
 from launch.lockstep import Lockstep
 from launch.plan import plan_processes
+from launch.reaper import reaper
 from launch.supervisor import Supervisor
 
 POLL_S = 0.1
@@ -98,15 +99,16 @@ def run_processes(session: Session) -> ExitCode:
 
     session.stop.on_second_signal = kill
     view = open_view(session.console, plain=session.plain)
-    try:
-        if session.settings.env.env_prewarm:
-            prewarm(session)
-        supervisor.start()
-        _watch(session, supervisor, lambda rows: view.show(session.snapshot(rows)))
-    finally:
-        view.close()
-        session.console.print("stopping: actors, learner, replay server", highlight=False)
-        supervisor.stop()
+    with reaper():
+        try:
+            if session.settings.env.env_prewarm:
+                prewarm(session)
+            supervisor.start()
+            _watch(session, supervisor, lambda rows: view.show(session.snapshot(rows)))
+        finally:
+            view.close()
+            session.console.print("stopping: actors, learner, replay server", highlight=False)
+            supervisor.stop()
     _explain(session.console, supervisor)
     if supervisor.outcome is not None:
         return supervisor.outcome

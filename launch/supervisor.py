@@ -108,7 +108,7 @@ class Supervisor:
         if child.spec.role == "learner" and code == ExitCode.DONE:
             self._end(ExitCode.DONE, "the budget is used up", None)
             return
-        child.note_end(describe_exit(code))
+        child.note_end(describe_exit(code), self._clock())
         extra = {
             "child": child.spec.name,
             "reason": child.last_reason,

@@ -123,6 +123,25 @@ def test_a_lost_launcher_takes_its_children_with_it(
     assert steps > 0
 
 
+@pytest.mark.fault(
+    10, "launcher SIGKILL while learner and replay server are stopped", "all gone within 15 s"
+)
+def test_a_lost_launcher_leaves_nobody_who_cannot_hear(
+    make_run: MakeRun, measured: Measured
+) -> None:
+    run = make_run()
+    run.wait_for("learner-0", "updates_here", 5)
+    for peer in ("learner-0", "replay_server-0"):
+        run.kill(peer, signal.SIGSTOP)
+
+    os.kill(run.launcher.pid, signal.SIGKILL)
+    run.launcher.wait()
+    took_s = wait_until("all children gone", lambda: not run.left(), 40)
+
+    measured(f"all gone after {took_s:.1f} s")
+    assert took_s < 15
+
+
 @pytest.mark.fault(9, "Ctrl-C twice", "the second ends everything at once, nothing is left")
 def test_a_second_signal_ends_everything_at_once(make_run: MakeRun, measured: Measured) -> None:
     run = make_run()

@@ -74,9 +74,13 @@ def started() -> Iterator[list[subprocess.Popen[str]]]:
         process.communicate(timeout=DEADLINE_S)
 
 
-def start(code: str, started: list[subprocess.Popen[str]]) -> subprocess.Popen[str]:
+def start(
+    code: str, started: list[subprocess.Popen[str]], *, has_launcher: bool = False
+) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment.pop(PARENT_PID_VARIABLE, None)
+    if has_launcher:
+        environment[PARENT_PID_VARIABLE] = str(os.getpid())
     process = subprocess.Popen(
         [sys.executable, "-c", code],
         stdout=subprocess.PIPE,
@@ -133,6 +137,22 @@ def test_a_signal_to_the_process_and_then_to_its_group_is_one(
     process.send_signal(signal.SIGTERM)
     assert process.stdout is not None
     assert process.stdout.readline() == "stopping\n"
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=DEADLINE_S)
+
+    assert output == "stopped\n"
+    assert process.returncode == 143
+
+
+def test_whoever_has_a_launcher_goes_on_saving_whatever_others_send(
+    started: list[subprocess.Popen[str]],
+) -> None:
+    process = start(PATIENT.format(linger_s=1.0), started, has_launcher=True)
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "stopping\n"
+
+    time.sleep(2 * ECHO_S)
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=DEADLINE_S)
 

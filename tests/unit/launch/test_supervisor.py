@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -115,15 +114,19 @@ def test_training_goes_on_without_an_evaluator_whatever_it_says(
     assert supervisor.children[0].state == "off"
 
 
-def test_a_life_that_stored_a_block_forgives_earlier_failures(stage: Stage, tmp_path: Path) -> None:
-    beat = json.dumps({"blocks_acked": 3})
+def life(folder: Path, role: Role, achieved: str, code: int) -> ProcessSpec:
+    """Achieves something, then ends."""
     script = (
         "import json, os\n"
-        f"beat = {{**json.loads('{beat}'), 'pid': os.getpid()}}\n"
-        f"open({str(tmp_path / 'actor.jsonl')!r}, 'a').write(json.dumps(beat) + '\\n')\n"
-        "raise SystemExit(75)"
+        f"beat = {{{achieved!r}: 3, 'pid': os.getpid()}}\n"
+        f"open({str(folder / f'{role}.jsonl')!r}, 'a').write(json.dumps(beat) + '\\n')\n"
+        f"raise SystemExit({code})"
     )
-    supervisor = stage.supervise(spec(tmp_path, "actor", script))
+    return spec(folder, role, script)
+
+
+def test_a_life_that_stored_a_block_forgives_earlier_failures(stage: Stage, tmp_path: Path) -> None:
+    supervisor = stage.supervise(life(tmp_path, "actor", "blocks_acked", 75))
     child = supervisor.children[0]
     end_s = time.monotonic() + 20
 
@@ -132,6 +135,28 @@ def test_a_life_that_stored_a_block_forgives_earlier_failures(stage: Stage, tmp_
         time.sleep(0.01)
 
     assert child.restarts == 5
+    assert supervisor.outcome is None
+
+
+def test_a_learner_that_gives_up_again_and_again_ends_the_run(stage: Stage, tmp_path: Path) -> None:
+    supervisor = stage.supervise(life(tmp_path, "learner", "updates_here", 75))
+
+    assert run_until_outcome(supervisor) is ExitCode.TEMPORARY
+    assert supervisor.children[0].restarts == QUICK.max_fruitless_restarts
+
+
+def test_a_learner_that_crashes_after_some_updates_is_started_again(
+    stage: Stage, tmp_path: Path
+) -> None:
+    supervisor = stage.supervise(life(tmp_path, "learner", "updates_here", 1))
+    child = supervisor.children[0]
+    end_s = time.monotonic() + 20
+
+    while child.restarts < 5 and time.monotonic() < end_s:
+        supervisor.tick()
+        time.sleep(0.01)
+
+    assert child.restarts >= 5
     assert supervisor.outcome is None
 
 

@@ -247,7 +247,10 @@ def _open_file(path: Path) -> Iterator[BufferedReader]:
         os.close(descriptor)
         raise _corrupt(path, "type", "a regular file", "something else")
     with os.fdopen(descriptor, "rb") as file:
-        yield file
+        try:
+            yield file
+        except OSError as exc:
+            raise CheckpointCorrupt(f"{path}: cannot be read: {exc.strerror}") from exc
 
 
 def _read_file(path: Path, max_bytes: int) -> bytes:

@@ -60,13 +60,17 @@ def find_resume(
     Other runs below `runs_root` are searched only when this run has no checkpoint, valid or not:
     damage must not turn one run into another.
     """
-    if explicit is not None:
-        try:
-            return _find_explicit(explicit)
-        except OSError as exc:
-            raise CheckpointMissing(
-                f"cannot look at {explicit}: {exc.strerror}; give a checkpoint or run directory"
-            ) from exc
+    try:
+        return _find_explicit(explicit) if explicit is not None else _find_own(run_dir, runs_root)
+    except OSError as exc:
+        where = exc.filename or explicit or run_dir
+        raise CheckpointMissing(
+            f"cannot look at {where}: {exc.strerror}; give a checkpoint or run directory "
+            "that can be read"
+        ) from exc
+
+
+def _find_own(run_dir: Path, runs_root: Path | None) -> ResumePoint | None:
     rejected: list[str] = []
     checkpoints = run_dir / CHECKPOINTS_FOLDER
     if os.path.lexists(checkpoints) and not checkpoints.is_dir():

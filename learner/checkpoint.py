@@ -65,7 +65,7 @@ def write_checkpoint(checkpoints_dir: Path, checkpoint: Checkpoint) -> Path:
         raise ValueError(f"agent_steps must have at most 11 digits, got {checkpoint.agent_steps}")
     checkpoints_dir.mkdir(parents=True, exist_ok=True)
     final = checkpoints_dir / checkpoint_name(checkpoint.agent_steps)
-    if final.exists() and not _remove_if_corrupt(final):
+    if final.exists() and not _set_aside_if_corrupt(final):
         return final
     temporary = checkpoints_dir / temporary_checkpoint_name()
     try:
@@ -123,8 +123,7 @@ def set_aside_newer(checkpoints_dir: Path, agent_steps: int) -> list[Path]:
     moved = []
     for path in list_numbered(checkpoints_dir):
         if int(path.name) > agent_steps:
-            aside = path.with_name(f"{ABANDONED_PREFIX}{path.name}-{secrets.token_hex(4)}")
-            moved.append(path.rename(aside))
+            moved.append(_set_aside(path))
     return moved
 
 
@@ -165,14 +164,19 @@ def _point_latest(checkpoints_dir: Path, name: str) -> None:
         log.warning("latest not written", extra={"error": str(exc)})
 
 
-def _remove_if_corrupt(path: Path) -> bool:
+def _set_aside_if_corrupt(path: Path) -> bool:
+    """What cannot be read now may be readable tomorrow: nothing is removed."""
     try:
         verify_checkpoint(path)
     except CheckpointCorrupt as exc:
-        log.warning("corrupt checkpoint replaced", extra={"error": str(exc)})
-        remove_directory(path)
+        aside = _set_aside(path)
+        log.warning("corrupt checkpoint set aside", extra={"error": str(exc), "path": aside})
         return True
     return False
+
+
+def _set_aside(path: Path) -> Path:
+    return path.rename(path.with_name(f"{ABANDONED_PREFIX}{path.name}-{secrets.token_hex(4)}"))
 
 
 def _newest_valid_name(newest_first: list[Path]) -> str | None:

@@ -263,11 +263,13 @@ class BlockStorage:
         return values
 
     def _advance(self, new: _StoredBlock) -> None:
+        # First of all: a thread that writes a cut then sees the oldest block too new for a moment,
+        # and gives up a page that was whole; the other way round it would believe a torn one.
+        self._generation += 1
         self._blocks.append(new)
         self._used = _combine(self._used, new, sign=1)
         self._next_step_slot = (self._next_step_slot + new.steps) % self.sizes.steps
         self._next_frame_slot = (self._next_frame_slot + new.frames) % self.sizes.frames
-        self._generation += 1
 
 
 def _combine(left: _StoredBlock, right: _StoredBlock, *, sign: int) -> _StoredBlock:

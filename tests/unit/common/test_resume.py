@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import errno
+import hashlib
 import logging
+import os
+from io import BufferedReader
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -211,4 +216,37 @@ def test_a_file_in_the_place_of_the_checkpoints_is_refused(run_dir: Path) -> Non
     (run_dir / "checkpoints").touch()
 
     with pytest.raises(CheckpointCorrupt, match="expected a folder"):
+        find_resume(run_dir)
+
+
+def test_a_disk_that_fails_while_reading_is_passed_over_for_the_older_one(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older, newer = (write_small_checkpoint(run_dir / "checkpoints", n) for n in (5, 9))
+    original = hashlib.file_digest
+
+    def fail(file: BufferedReader, name: str) -> Any:
+        if f"/{newer.name}/" in str(Path(f"/proc/self/fd/{file.fileno()}").readlink()):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return original(file, name)
+
+    monkeypatch.setattr(hashlib, "file_digest", fail)
+    point = find_resume(run_dir)
+
+    assert point is not None
+    assert point.path == older
+    assert "cannot be read: Input/output error" in point.skipped[0]
+
+
+def test_a_folder_that_cannot_be_listed_is_told_in_one_line(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_small_checkpoint(run_dir / "checkpoints", 5)
+
+    def refuse(self: Path) -> object:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+
+    with pytest.raises(CheckpointMissing, match=r"cannot look at .*checkpoints: Permission denied"):
         find_resume(run_dir)

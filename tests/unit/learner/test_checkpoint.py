@@ -178,13 +178,15 @@ def test_valid_checkpoint_of_the_same_step_is_kept(tmp_path: Path) -> None:
     assert (path / "manifest.json").read_bytes() == before
 
 
-def test_corrupt_checkpoint_of_the_same_step_is_replaced(tmp_path: Path) -> None:
+def test_corrupt_checkpoint_of_the_same_step_is_set_aside(tmp_path: Path) -> None:
     damage(write_checkpoint(tmp_path, make_checkpoint(3)))
 
     path = write_checkpoint(tmp_path, make_checkpoint(3))
 
     verify_checkpoint(path)
-    assert names_in(tmp_path) == ["00000000003", "latest"]
+    new, aside, latest = names_in(tmp_path)
+    assert (new, latest) == ("00000000003", "latest")
+    assert aside.startswith("abandoned-00000000003-")
 
 
 def test_state_that_is_not_json_is_refused_before_anything_is_written(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ HOSTILE: Final[tuple[Any, ...]] = (
         {"v": {"v": {}}},
     ),
 )
+LARGE: Final = (64, 1_000, 65_536, 1_000_000, 2**31, 2**62)
+"""Within the range of one field or another: only who knows the run can refuse them."""
 RAW: Final = (
     b"",
     b"\x90" * 70_000,
@@ -148,7 +150,8 @@ class Mutator:
         if isinstance(value, list) and value and rng.random() < 0.8:
             index = rng.randrange(len(value))
             return [*value[:index], self._replaced(value[index]), *value[index + 1 :]]
-        return rng.choice(HOSTILE)
+        is_number = type(value) is int and rng.random() < HALF
+        return rng.choice(LARGE if is_number else HOSTILE)
 
     def _damage(self, frames: list[bytes]) -> list[bytes]:
         index = self._rng.randrange(len(frames))

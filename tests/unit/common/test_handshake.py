@@ -252,7 +252,8 @@ def test_bad_messages_are_skipped_counted_and_logged_rarely(
         message = talk.answer(Ack(sequence=1, window=4))
 
     assert message == Ack(sequence=1, window=4)
-    assert talk.link.bad_messages == 900
+    assert talk.link.bad_messages == {"checksum": 900}
+    assert talk.link.bad_answers() == {"answers_bad": 900, "bad_checksum": 900}
     assert len(caplog.records) == 1
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from common.channels import Frames
 from common.handshake import ServerLink
-from common.messages import Ack, BlockMessage, Message, Reject, Status, Welcome
+from common.messages import Ack, BlockMessage, Message, Reject, Scalar, Status, Welcome
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +68,10 @@ class BlockSink:
         if self._link.is_silent:
             return f"replay server at {self._link.endpoint}, which does not answer"
         return "learner to catch up"
+
+    def bad_answers(self) -> dict[str, Scalar]:
+        """For the heartbeat."""
+        return self._link.bad_answers()
 
     def submit(self, message: BlockMessage, frames: Frames, num_items: int) -> None:
         """Take over a block that carries `next_sequence`; it is sent now or at the next pump."""

@@ -1,12 +1,14 @@
 """Messages to frames and back: a small msgpack header, then raw arrays. Never pickle.
 
-Everything is checked before anything proportional to a peer's number is allocated; whatever is
-wrong raises `BadMessage` with a short reason that the receiver counts.
+The header ends with a checksum of itself, so that nothing of a damaged one is believed; its rows
+have those of the arrays. Everything is checked before anything proportional to a peer's number is
+allocated; whatever is wrong raises `BadMessage` with a short reason that the receiver counts.
 """
 
 from __future__ import annotations
 
 import math
+import struct
 import zlib
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
@@ -34,7 +36,10 @@ DTYPES = {"u1": np.uint8, "u2": np.uint16, "i8": np.int64, "f4": np.float32}
 """Little-endian types that may cross the wire; anything else is refused."""
 DTYPE_CODES = {np.dtype(kind): code for code, kind in DTYPES.items()}
 MAX_DIMENSIONS = 4
+LAST_UNSEALED_VERSION = 3
+"""Headers of this version and older ones had no checksum."""
 _HEADER_KEYS = frozenset({"v", "t", "f", "a"})
+_CHECKSUM = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,14 +63,14 @@ def encode(message: Message, arrays: Mapping[str, Array] | None = None) -> list[
             for array, view in zip(ordered, views, strict=True)
         ],
     }
-    return [msgpack.packb(header), *views]
+    return [seal(msgpack.packb(header)), *views]
 
 
 def decode(frames: Sequence[Buffer]) -> Received:
     """The message in these frames, or `BadMessage`."""
     if not 1 <= len(frames) <= MAX_ARRAYS + 1:
         raise BadMessage("frame_count", f"got {len(frames)} frames")
-    header = unpack_header(frames[0], _HEADER_KEYS)
+    header = _open_header(frames[0])
     version = header["v"]
     if type(version) is not int:
         raise BadMessage("header_fields", "the version is not a number")
@@ -79,6 +84,41 @@ def decode(frames: Sequence[Buffer]) -> Received:
     return Received(kind(**check_fields(kind, header["f"])), arrays)
 
 
+def seal(packed: bytes) -> bytes:
+    """A packed header with its checksum behind it."""
+    return packed + _CHECKSUM.pack(zlib.crc32(packed))
+
+
+def unpack_header(frame: Buffer, keys: Set[str]) -> dict[str, Any]:
+    """A sealed map with exactly these keys; at most a few megabytes, whatever it announces."""
+    if len(frame) > MAX_HEADER_BYTES:
+        raise BadMessage("header_size", f"{len(frame)} bytes")
+    packed, checksum = frame[: -_CHECKSUM.size], frame[-_CHECKSUM.size :]
+    if checksum != _CHECKSUM.pack(zlib.crc32(packed)):
+        raise BadMessage("checksum", "the header")
+    return _unpack_map(packed, keys)
+
+
+def _open_header(frame: Buffer) -> dict[str, Any]:
+    """Of a peer that does not know the checksum the version is wrong, so that it is refused."""
+    try:
+        return unpack_header(frame, _HEADER_KEYS)
+    except BadMessage as error:
+        if error.reason == "checksum" and (older := _unsealed(frame)) is not None:
+            return older
+        raise
+
+
+def _unsealed(frame: Buffer) -> dict[str, Any] | None:
+    """The header, if all of the frame is one of a version that had no checksum."""
+    try:
+        header = _unpack_map(frame, _HEADER_KEYS)
+    except BadMessage:
+        return None
+    version = header["v"]
+    return header if type(version) is int and 1 <= version <= LAST_UNSEALED_VERSION else None
+
+
 def _unique_pairs(pairs: list[tuple[object, object]]) -> dict[object, object]:
     """Duplicate keys are refused: which of them wins would depend on the reader."""
     result = dict(pairs)
@@ -87,13 +127,10 @@ def _unique_pairs(pairs: list[tuple[object, object]]) -> dict[object, object]:
     return result
 
 
-def unpack_header(frame: Buffer, keys: Set[str]) -> dict[str, Any]:
-    """A msgpack map with exactly these keys; at most a few megabytes, whatever it announces."""
-    if len(frame) > MAX_HEADER_BYTES:
-        raise BadMessage("header_size", f"{len(frame)} bytes")
+def _unpack_map(packed: Buffer, keys: Set[str]) -> dict[str, Any]:
     try:
         header = msgpack.unpackb(
-            frame,
+            packed,
             strict_map_key=True,
             object_pairs_hook=_unique_pairs,
             max_ext_len=0,

@@ -23,6 +23,7 @@ from common.messages import (
     Message,
     Ping,
     Refused,
+    Scalar,
     Status,
     Welcome,
 )
@@ -71,7 +72,8 @@ class ServerLink:
         self.server_incarnation = -1
         self.answered_s = -math.inf
         """What was sent before this has been dealt with or was lost: the line keeps order."""
-        self.bad_messages = 0
+        self.bad_messages: dict[str, int] = {}
+        """By reason; the reasons are ours."""
         self.arrays: dict[str, Array] = {}
         """The arrays of the message that `receive` returned last."""
         self._dealer = dealer
@@ -121,6 +123,17 @@ class ServerLink:
             frames = self._dealer.receive(0)
         return None
 
+    def note_bad(self, error: BadMessage) -> None:
+        """Count an answer that is no message, or one that who asked cannot use."""
+        self.bad_messages[error.reason] = self.bad_messages.get(error.reason, 0) + 1
+        if self._rare.allows("bad message", self._clock()):
+            log.warning("bad message from the replay server", extra={"reason": str(error)[:200]})
+
+    def bad_answers(self) -> dict[str, Scalar]:
+        """The counts as a heartbeat tells them."""
+        reasons = {f"bad_{reason}": count for reason, count in self.bad_messages.items()}
+        return {"answers_bad": sum(self.bad_messages.values()), **reasons}
+
     def close(self) -> None:
         self._dealer.close()
 
@@ -147,9 +160,7 @@ class ServerLink:
         except BadMessage as error:
             if error.reason == "protocol":
                 raise ProtocolMismatch(f"the replay server at {self.endpoint}: {error}") from error
-            self.bad_messages += 1
-            if self._rare.allows("bad message", self._clock()):
-                log.warning("bad message from the replay server", extra={"reason": str(error)})
+            self.note_bad(error)
             return None
 
     def _is_welcome_again(self, message: Message) -> bool:

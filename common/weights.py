@@ -1,6 +1,7 @@
 """Weights on the wire: one frame with a header and all tensors, versioned and hashed.
 
-Layout: 4 bytes little-endian header length, msgpack header, tensors back to back in header order.
+Layout: 4 bytes little-endian header length, msgpack header with its checksum behind it, all tensors
+back to back in header order.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from common.codec import Buffer, unpack_header
+from common.codec import Buffer, seal, unpack_header
 from common.config import Settings
 from common.errors import BadMessage
 from common.field_checks import check_fields
@@ -101,7 +102,8 @@ def encode_weights(header: WeightHeader, tensors: Mapping[str, Tensor]) -> bytes
             "h": hashlib.sha256(body).hexdigest(),
         }
     )
-    return b"".join((_LENGTH.pack(len(packed)), packed, body))
+    sealed = seal(packed)
+    return b"".join((_LENGTH.pack(len(sealed)), sealed, body))
 
 
 def decode_header(frame: Buffer) -> WeightHeader:

@@ -6,10 +6,10 @@ import logging
 from collections import deque
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from common.batch import Batch, batch_layout
+from common.batch import Batch
+from common.errors import BadMessage
 from common.handshake import ServerLink
 from common.messages import (
     BatchReply,
@@ -24,10 +24,12 @@ from common.messages import (
     Status,
     Welcome,
 )
+from common.metrics import METRIC_NAMES
 from common.shared_files import remove_shared
 from common.shared_slots import SharedSlots
 from common.specs import DataSpec
 from common.tensor_arrays import to_numpy
+from learner.batch_checks import batch_of_arrays, check_values
 from learner.progress import RunProgress
 
 log = logging.getLogger(__name__)
@@ -85,9 +87,9 @@ class BatchSource:
         self._link.maintain(waiting=not self._ready)
         self._request_free()
         while not self._ready and (message := self._link.receive(timeout_ms)) is not None:
-            self._handle(message)
+            self._judge(message)
         while (message := self._link.receive(0)) is not None:
-            self._handle(message)
+            self._judge(message)
         return self._ready.popleft() if self._ready else None
 
     def release(self, ready: ReadyBatch) -> None:
@@ -115,6 +117,10 @@ class BatchSource:
         """The answer arrives in `stats` later."""
         if self._link.is_welcome:
             self._link.send(StatsRequest())
+
+    def bad_answers(self) -> dict[str, Scalar]:
+        """For the heartbeat."""
+        return self._link.bad_answers()
 
     def waits_for(self) -> str:
         if not self._link.is_welcome:
@@ -145,6 +151,13 @@ class BatchSource:
             slot=slot,
         )
 
+    def _judge(self, message: Message) -> None:
+        """What is wrong with an answer is counted and does not end the learner."""
+        try:
+            self._handle(message)
+        except BadMessage as error:
+            self._link.note_bad(error)
+
     def _handle(self, message: Message) -> None:
         match message:
             case BatchReply():
@@ -154,7 +167,7 @@ class BatchSource:
                 self._progress.note_inserted(message.server_incarnation, message.inserted_total)
                 self._give_up_lost(message)
             case Stats():
-                self.stats = message.values
+                self._note_stats(message.values)
             case Welcome():
                 # A new life of the server knows nothing of what was asked before.
                 self._free.extend(self._outstanding.values())
@@ -179,20 +192,24 @@ class BatchSource:
         slot = self._outstanding.pop(reply.request_id, None)
         if slot is None:
             return
+        try:
+            batch = self._batch(reply, slot)
+            check_values(batch, self._spec)
+        except BadMessage:
+            # The slot is asked for again, as if nothing had come.
+            self._free.append(slot)
+            raise
         self._progress.note_inserted(reply.server_incarnation, reply.inserted_total)
-        if isinstance(reply, InlineBatchReply):
-            batch = self._from_arrays()
-        elif self._shared is not None:
-            batch = self._shared.batches[slot]
-        else:
-            raise ValueError("a batch in shared memory that was not asked for")
         self._ready.append(ReadyBatch(batch, slot, reply.server_incarnation))
 
-    def _from_arrays(self) -> Batch:
-        # Copied because torch does not take read-only memory.
-        layout = batch_layout(self._options.batch_size, self._spec)
-        tensors = {name: torch.from_numpy(self._link.arrays[name].copy()) for name, _, _ in layout}
-        for name, dtype, shape in layout:
-            if tensors[name].dtype != dtype or tuple(tensors[name].shape) != shape:
-                raise ValueError(f"batch field {name}: expected {dtype} {shape}")
-        return Batch(**tensors)
+    def _batch(self, reply: BatchReply, slot: int) -> Batch:
+        if isinstance(reply, InlineBatchReply):
+            return batch_of_arrays(self._link.arrays, self._options.batch_size, self._spec)
+        if self._shared is None:
+            raise BadMessage("batch_unasked", "shared memory was not asked for")
+        return self._shared.batches[slot]
+
+    def _note_stats(self, values: dict[str, Scalar]) -> None:
+        if not values.keys() <= METRIC_NAMES:
+            raise BadMessage("stats_names")
+        self.stats = values

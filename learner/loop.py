@@ -225,6 +225,7 @@ class LearnerLoop:
         count = None if readings is None else len(readings)
         values: dict[str, Scalar] = {"gpu_error": error, "gpu_count": count}
         values["updates_here"] = self._learner.updates - self._first_update
+        values |= self._source.bad_answers()
         values |= {f"share_{name}": round(share, 4) for name, share in self._shares.items()}
         for gpu in readings or []:
             values.update({f"gpu{gpu['index']}_{name}": value for name, value in gpu.items()})

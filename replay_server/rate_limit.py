@@ -115,6 +115,11 @@ class RateLimiter:
         self.limit = limit
         self.counts = rebased(available_items, limit)
 
+    @property
+    def max_request_samples(self) -> int:
+        """What one request may ask for: more would upset the balance by more than its slack."""
+        return self._sizes.batch_samples
+
     def gate(self) -> Gate:
         return gate(self.counts, self.limit)
 

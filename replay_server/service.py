@@ -5,6 +5,8 @@ Answers are returned as values; `replay_server/server.py` sends them.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,12 +14,12 @@ from typing import Any
 
 import torch
 
-from common.batch import Batch
 from common.blocks import StepBlock, validate_block
 from common.codec import Array, Received
-from common.errors import BadMessage
+from common.errors import BadMessage, ReplayEmpty
 from common.heartbeat import Identity
 from common.ids import Incarnation
+from common.logs import RareLog
 from common.messages import (
     Ack,
     BatchReply,
@@ -38,18 +40,22 @@ from common.messages import (
     Status,
     Welcome,
 )
-from common.shared_slots import SharedSlots
 from common.specs import DataSpec
 from common.tensor_arrays import to_numpy
 from replay_server.buffer import ReplayBuffer
 from replay_server.cut import take_cut
 from replay_server.cut_keeper import CutKeeper
+from replay_server.learner_slots import LearnerSlots
 from replay_server.ledger import Ledger, Verdict
 from replay_server.peers import Peer, PeerRegistry
 from replay_server.rate_limit import Gate, RateLimiter
 from replay_server.report import ServiceCounts, replay_metrics
 
+log = logging.getLogger(__name__)
+
 MAX_PENDING_REQUESTS = 64
+SERVE_FAILURES = (MemoryError, OSError, RuntimeError, ReplayEmpty)
+"""What ends one request; torch says with a RuntimeError that memory is short."""
 ROLE_MESSAGES: Mapping[str, tuple[type[Message], ...]] = {
     "actor": (BlockMessage, Ping),
     "learner": (SampleRequest, PriorityUpdate, CutRequest, StatsRequest, Ping),
@@ -97,8 +103,9 @@ class ReplayService:
         self._ledger = Ledger()
         self._peers = PeerRegistry(identity.run_id, spec)
         self._pending: deque[_Pending] = deque()
-        self._slots: tuple[str, int, SharedSlots] | None = None
+        self._slots = LearnerSlots(spec, self.counts)
         self._actors_held = False
+        self._rare = RareLog()
 
     def handle(self, routing: bytes, received: Received) -> list[Answer]:
         """Raises `BadMessage` for what this peer may not say."""
@@ -117,7 +124,7 @@ class ReplayService:
             case BlockMessage() as block:
                 return [self._on_block(routing, peer, block, received.arrays)]
             case SampleRequest() as request:
-                self._on_sample_request(routing, request)
+                return self._on_sample_request(routing, request)
             case PriorityUpdate() as update:
                 self._on_priorities(update, received.arrays)
             case CutRequest() as request:
@@ -143,9 +150,9 @@ class ReplayService:
 
     def settle(self) -> list[Answer]:
         """After any message: serve waiting requests, let held actors go on."""
-        answers = []
+        answers: list[Answer] = []
         while self._pending and self.limiter.gate() is not Gate.WAIT_FOR_ACTORS:
-            answers.append(self._serve(self._pending.popleft()))
+            answers += self._try_to_serve(self._pending.popleft())
         return answers + self._release_actors()
 
     def status(self, question: int = 0) -> Status:
@@ -235,14 +242,32 @@ class ReplayService:
         window = self._current_window()
         return Answer(routing, Reject(sequence=sequence, reason=reason, window=window))
 
-    def _on_sample_request(self, routing: bytes, request: SampleRequest) -> None:
+    def _on_sample_request(self, routing: bytes, request: SampleRequest) -> list[Answer]:
+        most, wanted = self.limiter.max_request_samples, request.batch_size * request.uses
+        if wanted > most:
+            # Loud, because a learner with another batch size would wait for ever.
+            self.counts.note_bad("batch_size")
+            limit = f"at most {most} samples in a batch, with all its uses"
+            refusal = Refused(what="batch size", expected=limit, got=f"{wanted} samples")
+            return [Answer(routing, refusal)]
         if len(self._pending) >= MAX_PENDING_REQUESTS:
             raise BadMessage("too_many_requests")
         self._pending.append(_Pending(routing, request))
+        return []
+
+    def _try_to_serve(self, pending: _Pending) -> list[Answer]:
+        """A request that fails is counted and not answered; who asked asks again."""
+        try:
+            return [self._serve(pending)]
+        except SERVE_FAILURES as error:
+            self.counts.note_bad("serve")
+            if self._rare.allows("serve", time.monotonic()):
+                log.warning("request not served", extra={"error": repr(error)[:200]})
+            return []
 
     def _serve(self, pending: _Pending) -> Answer:
         request = pending.request
-        out = self._slot(request) if request.shared_file else None
+        out = self._slots.find(request)
         batch = self.buffer.sample(request.batch_size, request.beta, out=out)
         self.limiter.add_sampled(request.batch_size * request.uses)
         kind = BatchReply if out is not None else InlineBatchReply
@@ -257,18 +282,6 @@ class ReplayService:
         )
         arrays = {name: to_numpy(getattr(batch, name)) for name in reply.arrays}
         return Answer(pending.routing, reply, arrays)
-
-    def _slot(self, request: SampleRequest) -> Batch | None:
-        """The learner's slot; None, when it cannot be mapped, lets the batch go as raw frames."""
-        key = (request.shared_file, request.batch_size)
-        try:
-            if self._slots is None or self._slots[:2] != key:
-                slots = SharedSlots.attach(request.shared_file, request.batch_size, self._spec)
-                self._slots = (*key, slots)
-            return self._slots[2].batches[request.slot]
-        except (BadMessage, IndexError):
-            self.counts.note_bad("shared_file")
-            return None
 
     def _on_priorities(self, message: PriorityUpdate, arrays: Mapping[str, Array]) -> None:
         slots, generations, errors = (arrays[name] for name in PriorityUpdate.arrays)

@@ -24,12 +24,17 @@ SERVER_LIFE = 50
 
 
 def make_limiter(
-    *, ratio: float = 4.0, starts: int = 16, slack: float = 64.0, capacity: int = 512
+    *,
+    ratio: float = 4.0,
+    starts: int = 16,
+    slack: float = 64.0,
+    capacity: int = 512,
+    uses: int = 1,
 ) -> RateLimiter:
     limit = RatioLimit(samples_per_insert=ratio, min_inserted=starts, slack_samples=slack)
     return RateLimiter(
         limit,
-        StrideSizes(capacity_items=capacity, block_items=BLOCK_ITEMS, batch_samples=BATCH),
+        StrideSizes(capacity_items=capacity, block_items=BLOCK_ITEMS, batch_samples=uses * BATCH),
     )
 
 
@@ -89,11 +94,11 @@ class DirectPeer:
 
 
 def sample_request(
-    request_id: int, *, uses: int = 1, shared_file: str = "", slot: int = 0
+    request_id: int, *, uses: int = 1, shared_file: str = "", slot: int = 0, size: int = BATCH
 ) -> SampleRequest:
     return SampleRequest(
         request_id=request_id,
-        batch_size=BATCH,
+        batch_size=size,
         beta=0.4,
         uses=uses,
         shared_file=shared_file,
@@ -107,9 +112,11 @@ def joined(service: ReplayService, who: Identity) -> DirectPeer:
     return peer
 
 
-def filled_service(num_blocks: int = 4) -> tuple[ReplayService, DirectPeer, DirectPeer]:
+def filled_service(
+    num_blocks: int = 4, limiter: RateLimiter | None = None
+) -> tuple[ReplayService, DirectPeer, DirectPeer]:
     """A service that has stored some blocks, its actor and its learner."""
-    service = make_service()
+    service = make_service(limiter)
     actor = joined(service, identity("actor"))
     learner = joined(service, identity("learner"))
     for block in make_blocks(num_blocks):

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgpack
 import numpy as np
 
-from common.codec import DTYPES, Array, encode
+from common.codec import DTYPES, Array, encode, seal
 from common.messages import MESSAGES, BlockMessage, Message
 from tests.message_factory import EXAMPLES, example_arrays
 
@@ -31,6 +31,8 @@ HOSTILE: Final[tuple[Any, ...]] = (
         {"v": {"v": {}}},
     ),
 )
+LARGE: Final = (64, 1_000, 65_536, 1_000_000, 2**31, 2**62)
+"""Within the range of one field or another: only who knows the run can refuse them."""
 RAW: Final = (
     b"",
     b"\x90" * 70_000,
@@ -41,8 +43,10 @@ RAW: Final = (
     b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     b"\x93" * 2_000,
 )
+CHECKSUM_BYTES: Final = 4
 SEALED_SHARE: Final = 0.8
 ARRAY_SHARE: Final = 0.8
+HALF: Final = 0.5
 EXTREMES: Final[Mapping[str, tuple[float, ...]]] = {
     "u": (0, 3, 7, 255),
     "i": (-1, 0, 2**62, -(2**63)),
@@ -53,6 +57,10 @@ EXTREMES: Final[Mapping[str, tuple[float, ...]]] = {
 
 def _frames(message: Message, arrays: Mapping[str, Array]) -> list[bytes]:
     return [bytes(frame) for frame in encode(message, arrays)]
+
+
+def _unpacked(header: bytes) -> Any:
+    return msgpack.unpackb(header[:-CHECKSUM_BYTES])
 
 
 class Mutator:
@@ -80,9 +88,9 @@ class Mutator:
             name = self._rng.choice(list(arrays))
             return _frames(message, {**arrays, name: self._array_changed(arrays[name])})
         header, *rest = _frames(message, arrays)
-        content = msgpack.unpackb(header)
+        content = _unpacked(header)
         content["f"] = self._replaced(content["f"])
-        return [msgpack.packb(content), *rest]
+        return [seal(msgpack.packb(content)), *rest]
 
     def message(self) -> list[bytes]:
         frames = list(self._rng.choice(self._frames))
@@ -128,8 +136,8 @@ class Mutator:
         return changed
 
     def _change_field(self, frames: list[bytes]) -> list[bytes]:
-        header = self._replaced(msgpack.unpackb(frames[0]))
-        return [msgpack.packb(header), *frames[1:]]
+        header = self._replaced(_unpacked(frames[0]))
+        return [seal(msgpack.packb(header)), *frames[1:]]
 
     def _replaced(self, value: Any) -> Any:
         """A copy with one value, at any depth, replaced, removed or added."""
@@ -142,7 +150,8 @@ class Mutator:
         if isinstance(value, list) and value and rng.random() < 0.8:
             index = rng.randrange(len(value))
             return [*value[:index], self._replaced(value[index]), *value[index + 1 :]]
-        return rng.choice(HOSTILE)
+        is_number = type(value) is int and rng.random() < HALF
+        return rng.choice(LARGE if is_number else HOSTILE)
 
     def _damage(self, frames: list[bytes]) -> list[bytes]:
         index = self._rng.randrange(len(frames))
@@ -167,8 +176,11 @@ class Mutator:
 
     def _raw(self, frames: list[bytes]) -> list[bytes]:
         del frames
-        size = self._rng.randint(1, 4)
-        return [self._rng.choice((*RAW, self._rng.randbytes(40))) for _ in range(size)]
+        first, *rest = (
+            self._rng.choice((*RAW, self._rng.randbytes(40)))
+            for _ in range(self._rng.randint(1, 4))
+        )
+        return [seal(first) if self._rng.random() < HALF else first, *rest]
 
     def _truncate(self, frames: list[bytes]) -> list[bytes]:
         index = self._rng.randrange(len(frames))

@@ -43,7 +43,7 @@ REASONS: Final = {
     *("field_names", "field_type", "field_range", "field_text", "role", "incarnation"),
     *("block_steps", "block_shape", "block_action", "block_flags", "block_reward"),
     *("block_priority", "block_frame_index", "priority_shape", "priority_dtype"),
-    "shared_file",
+    *("shared_file", "batch_size"),
 }
 """Of decoding, of roles, and of every handler that looks at values."""
 

@@ -10,7 +10,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from common.codec import Buffer, decode, encode, unpack_header
+from common.codec import Buffer, decode, encode, seal, unpack_header
 from common.errors import BadMessage
 from common.messages import MAX_ARRAYS, MAX_HEADER_BYTES, MESSAGES, PROTOCOL_VERSION, Ping
 from tests.message_factory import EXAMPLES, example_arrays, example_frames
@@ -20,8 +20,7 @@ PING = {"v": PROTOCOL_VERSION, "t": "ping", "f": {"incarnation": 1, "question": 
 
 
 def header(**changes: object) -> bytes:
-    packed: bytes = msgpack.packb({**PING, **changes})
-    return packed
+    return seal(msgpack.packb({**PING, **changes}))
 
 
 def reason_of(frames: list[Buffer]) -> str:
@@ -83,10 +82,10 @@ def test_long_headers_are_refused_before_they_are_read(size: int) -> None:
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        pytest.param(b"", "msgpack", id="empty frame"),
+        pytest.param(b"", "msgpack", id="nothing"),
         pytest.param(b"\xc1", "msgpack", id="byte that msgpack never uses"),
-        pytest.param(b"\x90" * MAX_HEADER_BYTES, "msgpack", id="many empty arrays"),
-        pytest.param(header() + b"\x00", "msgpack", id="trailing byte"),
+        pytest.param(b"\x90" * (MAX_HEADER_BYTES - 4), "msgpack", id="many empty arrays"),
+        pytest.param(header()[:-4] + b"\x00", "msgpack", id="trailing byte"),
         pytest.param(b"\x91" * 1025 + b"\x90", "msgpack", id="depth 1025"),
         pytest.param(b"\x91" * 60_000 + b"\x90", "msgpack", id="depth 60000"),
         pytest.param(b"\x91" * 900 + b"\x90", "header_fields", id="depth 900"),
@@ -112,7 +111,8 @@ def test_long_headers_are_refused_before_they_are_read(size: int) -> None:
     ],
 )
 def test_headers_that_are_no_message_are_refused(raw: bytes, reason: str) -> None:
-    assert reason_of([raw]) == reason
+    assert reason_of([seal(raw)]) == reason
+    assert reason_of([raw]) == "checksum"
 
 
 @pytest.mark.parametrize("depth", [900, 1020])
@@ -120,7 +120,7 @@ def test_deep_nesting_where_a_version_belongs_is_refused(depth: int) -> None:
     nested = b"\x91" * depth + b"\x90"
     raw = b"\x84\xa1v" + nested + b"\xa1t\xa4ping\xa1f\x80\xa1a\x90"
 
-    assert reason_of([raw]) == "header_fields"
+    assert reason_of([seal(raw)]) == "header_fields"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_wrong_header_entries_are_refused(changes: dict[str, object], reason: st
 
 
 def test_another_protocol_version_names_both_sides() -> None:
-    with pytest.raises(BadMessage, match="version 3, the peer 99"):
+    with pytest.raises(BadMessage, match="version 4, the peer 99"):
         decode([header(v=99)])
 
 
@@ -160,7 +160,7 @@ def test_another_protocol_version_names_both_sides() -> None:
 def test_missing_header_entries_are_refused(missing: str) -> None:
     rest = {key: value for key, value in PING.items() if key != missing}
 
-    assert reason_of([msgpack.packb(rest)]) == "header_fields"
+    assert reason_of([seal(msgpack.packb(rest))]) == "header_fields"
 
 
 CRC = zlib.crc32(b"\0" * 8)
@@ -216,7 +216,28 @@ def test_headers_cut_at_every_byte_are_refused(tag: str) -> None:
     first, *rest = example_frames(tag)
 
     for end in range(len(first)):
-        assert reason_of([first[:end], *rest]) == "msgpack"
+        assert reason_of([first[:end], *rest]) == "checksum"
+
+
+@pytest.mark.parametrize("tag", sorted(MESSAGES))
+def test_every_flipped_bit_of_a_header_is_noticed(tag: str) -> None:
+    first, *rest = example_frames(tag)
+
+    for bit in range(8 * len(first)):
+        damaged = bytearray(first)
+        damaged[bit // 8] ^= 1 << bit % 8
+        assert reason_of([damaged, *rest]) == "checksum"
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_peer_whose_version_had_no_checksum_is_told_its_version(version: int) -> None:
+    with pytest.raises(BadMessage, match=f"version 4, the peer {version}"):
+        decode([msgpack.packb({**PING, "v": version})])
+
+
+@pytest.mark.parametrize("version", [0, 4, 5, True])
+def test_a_newer_header_without_a_checksum_is_not_believed(version: int) -> None:
+    assert reason_of([msgpack.packb({**PING, "v": version})]) == "checksum"
 
 
 @pytest.mark.parametrize("tag", ["step_block", "batch_inline", "priority_update"])
@@ -240,26 +261,27 @@ def test_a_flipped_bit_in_an_array_is_noticed() -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        b"\x90" * MAX_HEADER_BYTES,
-        b"\xdc\x04\x00" * (MAX_HEADER_BYTES // 3),
-        b"\xdd\x00\x00\x04\x00" * (MAX_HEADER_BYTES // 5),
-        b"\xdd\x00\x00\xea\x60" * (MAX_HEADER_BYTES // 5),
-        b"\xdc\x04\x00" + b"\x80" * (MAX_HEADER_BYTES - 3),
-        b"\x91" * MAX_HEADER_BYTES,
+        b"\x90" * (MAX_HEADER_BYTES - 4),
+        b"\xdc\x04\x00" * (MAX_HEADER_BYTES // 3 - 2),
+        b"\xdd\x00\x00\x04\x00" * (MAX_HEADER_BYTES // 5 - 1),
+        b"\xdd\x00\x00\xea\x60" * (MAX_HEADER_BYTES // 5 - 1),
+        b"\xdc\x04\x00" + b"\x80" * (MAX_HEADER_BYTES - 7),
+        b"\x91" * (MAX_HEADER_BYTES - 4),
         b"\xdd\x7f\xff\xff\xff" * 1000,
     ],
 )
 def test_memory_stays_bounded_whatever_is_announced(raw: bytes) -> None:
     tracemalloc.start()
     try:
-        assert reason_of([raw]) in {"msgpack", "header_fields"}
+        assert reason_of([seal(raw)]) in {"msgpack", "header_fields"}
+        assert reason_of([raw]) == "checksum"
         assert tracemalloc.get_traced_memory()[1] < MEMORY_LIMIT_BYTES
     finally:
         tracemalloc.stop()
 
 
 def test_unpack_header_wants_exactly_the_keys() -> None:
-    raw = msgpack.packb({"a": 1})
+    raw = seal(msgpack.packb({"a": 1}))
 
     assert unpack_header(raw, {"a"}) == {"a": 1}
     for keys in (set[Any](), {"b"}, {"a", "b"}):

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from common.blocks import StepBlock, validate_block
-from common.codec import Buffer, decode
+from common.codec import Buffer, decode, seal
 from common.errors import BadMessage
 from common.messages import MESSAGES
 from common.weights import decode_header, decode_weights
@@ -35,7 +35,7 @@ FUZZ = settings(
 )
 
 FRAMES = {tag: example_frames(tag) for tag in MESSAGES}
-HEADERS: dict[str, Any] = {tag: msgpack.unpackb(frames[0]) for tag, frames in FRAMES.items()}
+HEADERS: dict[str, Any] = {tag: msgpack.unpackb(frames[0][:-4]) for tag, frames in FRAMES.items()}
 WEIGHTS = example_weights_frame()
 
 SCALARS = (
@@ -104,7 +104,7 @@ def test_damaged_frames_give_a_message_or_bad_message(data: st.DataObject, tag: 
 @st.composite
 def altered_headers(draw: st.DrawFn) -> tuple[str, bytes]:
     tag = draw(st.sampled_from(sorted(MESSAGES)))
-    return tag, msgpack.packb(replace_somewhere(draw, HEADERS[tag]))
+    return tag, seal(msgpack.packb(replace_somewhere(draw, HEADERS[tag])))
 
 
 @FUZZ
@@ -126,8 +126,8 @@ def test_random_frames_give_bad_message(frames: list[Buffer]) -> None:
 @st.composite
 def altered_weights(draw: st.DrawFn) -> bytes:
     length = int.from_bytes(WEIGHTS[:4], "little")
-    header = msgpack.unpackb(WEIGHTS[4 : 4 + length])
-    packed: bytes = msgpack.packb(replace_somewhere(draw, header))
+    header = msgpack.unpackb(WEIGHTS[4:length])
+    packed = seal(msgpack.packb(replace_somewhere(draw, header)))
     return len(packed).to_bytes(4, "little") + packed + WEIGHTS[4 + length :]
 
 

@@ -5,7 +5,7 @@ import logging
 import msgpack
 import pytest
 
-from common.codec import decode, encode
+from common.codec import decode, encode, seal
 from common.errors import ExitCode, ProtocolMismatch
 from common.handshake import ServerLink, routing_id
 from common.heartbeat import Identity
@@ -215,10 +215,10 @@ def test_refused_names_both_sides_and_is_a_configuration_error() -> None:
 
 def test_a_server_of_another_version_is_named_with_both_versions() -> None:
     talk = Conversation()
-    header = msgpack.packb({"v": 99, "t": "welcome", "f": {}, "a": []})
+    header = seal(msgpack.packb({"v": 99, "t": "welcome", "f": {}, "a": []}))
     talk.router.send(talk.routing.encode(), [header])
 
-    with pytest.raises(ProtocolMismatch, match="version 3, the peer 99"):
+    with pytest.raises(ProtocolMismatch, match="version 4, the peer 99"):
         talk.link.receive(0)
 
 
@@ -252,7 +252,8 @@ def test_bad_messages_are_skipped_counted_and_logged_rarely(
         message = talk.answer(Ack(sequence=1, window=4))
 
     assert message == Ack(sequence=1, window=4)
-    assert talk.link.bad_messages == 900
+    assert talk.link.bad_messages == {"checksum": 900}
+    assert talk.link.bad_answers() == {"answers_bad": 900, "bad_checksum": 900}
     assert len(caplog.records) == 1
 
 

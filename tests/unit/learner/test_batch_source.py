@@ -9,7 +9,6 @@ import torch
 from common.batch import Batch
 from common.messages import (
     Hello,
-    InlineBatchReply,
     PriorityUpdate,
     SampleRequest,
     Stats,
@@ -121,27 +120,6 @@ def test_an_inline_answer_is_taken_although_shared_memory_was_asked_for(shared_f
 
     assert ready is not None
     assert_equal(ready.batch, sent)
-
-
-def test_a_batch_of_another_shape_is_an_error() -> None:
-    scene = BatchScene()
-    scene.join()
-    scene.listen()
-    scene.server.say(
-        InlineBatchReply(
-            request_id=0,
-            server_incarnation=1,
-            size=1,
-            mass=1.0,
-            inserted_total=1,
-            sampled_total=1,
-            slot=0,
-        ),
-        {name: getattr(random_batch(BATCH + 1), name).numpy() for name in Batch.__slots__},
-    )
-
-    with pytest.raises(ValueError, match="batch field observations"):
-        scene.source.next(0)
 
 
 def test_priorities_go_back_with_the_ids_and_the_server_life() -> None:

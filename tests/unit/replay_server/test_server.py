@@ -7,7 +7,7 @@ import msgpack
 import pytest
 import torch
 
-from common.codec import Array, encode
+from common.codec import Array, encode, seal
 from common.errors import ConfigError
 from common.heartbeat import HeartbeatWriter
 from common.memory_transport import MemoryNetwork
@@ -45,9 +45,12 @@ GARBAGE: list[list[bytes]] = [
     [b"\xff" * 100_000],
     [b"GET / HTTP/1.1\r\n\r\n"],
     [b"\x00"] * 30,
-    [msgpack.packb({"v": PROTOCOL_VERSION, "t": "no_such_message", "f": {}, "a": []})],
-    [msgpack.packb({"v": PROTOCOL_VERSION, "t": "ping", "f": {"incarnation": -1}, "a": []})],
-    [msgpack.packb({"v": PROTOCOL_VERSION, "t": "ping", "f": {"incarnation": 2**63}, "a": []})],
+    [seal(msgpack.packb({"v": PROTOCOL_VERSION, "t": "no_such_message", "f": {}, "a": []}))],
+    *(
+        [seal(msgpack.packb({"v": PROTOCOL_VERSION, "t": "ping", "f": fields, "a": []}))]
+        for fields in ({"incarnation": -1}, {"incarnation": 2**63})
+    ),
+    [seal(msgpack.packb([[[[[]]]]]))],
     [msgpack.packb([[[[[]]]]])],
 ]
 
@@ -135,7 +138,7 @@ def test_garbage_is_logged_once_a_minute_for_each_peer(
 def test_another_protocol_version_is_refused_with_both_numbers(site: Site) -> None:
     stranger = site.client("actor", 3)
     header = {"v": PROTOCOL_VERSION + 1, "t": "hello", "f": {}, "a": []}
-    stranger.say_bytes([msgpack.packb(header)])
+    stranger.say_bytes([seal(msgpack.packb(header))])
 
     (answer,) = site.replies_to(stranger)
 

@@ -3,20 +3,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from common.batch import allocate_batch
+from common.batch import Batch, allocate_batch
 from common.codec import Array
-from common.errors import BadMessage
+from common.errors import BadMessage, ReplayEmpty
 from common.messages import (
     Ack,
     BatchReply,
     InlineBatchReply,
     PriorityUpdate,
+    Refused,
     SetLimit,
     Stats,
     StatsRequest,
     Status,
 )
 from common.metrics import METRIC_NAMES
+from common.shared_slots import SharedSlots
 from replay_server.service import MAX_PENDING_REQUESTS, Answer
 from tests.scripted_peers import identity
 from tests.service_factory import (
@@ -29,6 +31,7 @@ from tests.service_factory import (
     make_blocks,
     make_limiter,
     make_service,
+    sample_request,
 )
 
 
@@ -38,7 +41,7 @@ def replies(answers: list[Answer]) -> list[int]:
 
 @pytest.mark.parametrize("uses", [1, 4])
 def test_every_pushed_step_is_stored_whatever_the_sample_interval(uses: int) -> None:
-    service = make_service(make_limiter(slack=1000))
+    service = make_service(make_limiter(slack=1000, uses=uses))
     actor = joined(service, identity("actor"))
     learner = joined(service, identity("learner"))
     for number, block in enumerate(make_blocks(20)):
@@ -51,7 +54,7 @@ def test_every_pushed_step_is_stored_whatever_the_sample_interval(uses: int) -> 
 
 
 def test_the_balance_counts_every_use_of_a_batch() -> None:
-    service, _, learner = filled_service()
+    service, _, learner = filled_service(limiter=make_limiter(uses=3))
 
     learner.request(0, uses=3)
     service.settle()
@@ -85,6 +88,59 @@ def test_too_many_requests_are_bad() -> None:
 
     with pytest.raises(BadMessage, match="too_many_requests"):
         learner.request(MAX_PENDING_REQUESTS)
+
+
+@pytest.mark.parametrize(("size", "uses"), [(65_536, 1), (2 * BATCH + 1, 1), (BATCH, 1000)])
+def test_a_request_beyond_the_batches_of_the_run_is_refused_with_both_numbers(
+    size: int, uses: int
+) -> None:
+    service, _, learner = filled_service(limiter=make_limiter(uses=2))
+
+    (refusal,) = learner.say(sample_request(0, size=size, uses=uses))
+
+    assert isinstance(refusal, Refused)
+    assert str(2 * BATCH) in refusal.expected
+    assert str(size * uses) in refusal.got
+    assert service.counts.bad_messages == {"batch_size": 1}
+    assert service.settle() == []
+
+
+@pytest.mark.parametrize(
+    "failure", [MemoryError(), OSError("no mapping"), RuntimeError("can't allocate"), ReplayEmpty()]
+)
+def test_a_request_that_fails_is_counted_and_the_next_is_served(
+    failure: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, _, learner = filled_service()
+    sample, failures = service.buffer.sample, [failure]
+
+    def sample_but_once(size: int, beta: float, *, out: Batch | None = None) -> Batch:
+        if failures:
+            raise failures.pop()
+        return sample(size, beta, out=out)
+
+    monkeypatch.setattr(service.buffer, "sample", sample_but_once)
+    learner.request(0)
+    learner.request(1)
+
+    assert replies(service.settle()) == [1]
+    assert service.counts.bad_messages == {"serve": 1}
+
+
+@pytest.mark.parametrize("failure", [OSError("no memory"), ValueError("too short")])
+def test_a_file_that_cannot_be_mapped_any_more_falls_back_to_the_wire(
+    failure: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, _, learner = filled_service()
+
+    def fail(*_: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(SharedSlots, "attach", fail)
+    learner.request(0, shared_file="warpzone-some-file")
+
+    assert [type(answer.message) for answer in service.settle()] == [InlineBatchReply]
+    assert service.counts.bad_messages == {"shared_file": 1}
 
 
 def test_a_new_life_of_the_learner_voids_requests_and_earns_no_burst() -> None:

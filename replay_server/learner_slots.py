@@ -1,0 +1,32 @@
+"""The learner's shared memory as the replay server sees it, mapped once per file and batch size."""
+
+from __future__ import annotations
+
+from common.batch import Batch
+from common.errors import BadMessage
+from common.messages import SampleRequest
+from common.shared_slots import SharedSlots
+from common.specs import DataSpec
+from replay_server.report import ServiceCounts
+
+
+class LearnerSlots:
+    """Keeps the file that was named last."""
+
+    def __init__(self, spec: DataSpec, counts: ServiceCounts) -> None:
+        self._spec = spec
+        self._counts = counts
+        self._mapped: tuple[str, int, SharedSlots] | None = None
+
+    def find(self, request: SampleRequest) -> Batch | None:
+        """The slot that was named; None, when it cannot be mapped, asks for raw frames."""
+        if not request.shared_file:
+            return None
+        key = (request.shared_file, request.batch_size)
+        try:
+            if self._mapped is None or self._mapped[:2] != key:
+                self._mapped = (*key, SharedSlots.attach(*key, self._spec))
+            return self._mapped[2].batches[request.slot]
+        except (BadMessage, IndexError, OSError, ValueError):
+            self._counts.note_bad("shared_file")
+            return None

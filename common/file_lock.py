@@ -61,8 +61,9 @@ def _opened(path: Path, flags: int) -> TextIO:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise _refusal(path, "not a regular file")
-    mode = "r" if flags & os.O_ACCMODE == os.O_RDONLY else "r+"
-    return os.fdopen(descriptor, mode, encoding="ascii", errors="replace")
+    if flags & os.O_ACCMODE == os.O_RDONLY:
+        return os.fdopen(descriptor, "r", encoding="ascii", errors="replace")
+    return os.fdopen(descriptor, "r+", encoding="ascii", errors="replace")
 
 
 def _try_lock(file: TextIO, path: Path, kind: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from io import TextIOWrapper
 from pathlib import Path
 
 from common.errors import ConfigError
@@ -35,6 +36,19 @@ def _one_line(value: object) -> str:
     return str(value).replace("\r", "\\r").replace("\n", "\\n")
 
 
+class LogFile(logging.FileHandler):
+    """Appends to a file that is no link: in a run from elsewhere one could lead anywhere."""
+
+    def _open(self) -> TextIOWrapper:
+        return os.fdopen(open_log(Path(self.baseFilename)), "a", encoding="utf-8")
+
+
+def open_log(path: Path) -> int:
+    """A descriptor that appends."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    return os.open(path, flags, 0o666)
+
+
 def configure_logging(run: str, role: str, index: int, log_file: Path | None = None) -> None:
     """Send everything from INFO up to the file, or to stderr when a person started the process."""
     handler: logging.Handler
@@ -43,7 +57,7 @@ def configure_logging(run: str, role: str, index: int, log_file: Path | None = N
     else:
         try:
             log_file.parent.mkdir(parents=True, exist_ok=True)
-            handler = logging.FileHandler(log_file, encoding="utf-8")
+            handler = LogFile(log_file, encoding="utf-8")
         except OSError as error:
             raise ConfigError(
                 f"cannot write the log {log_file}: {error.strerror}; "

@@ -20,6 +20,7 @@ from common.ids import Role, peer_id
 from common.lifecycle import Interrupted, StopFlag, run_program
 from common.logs import configure_logging
 from common.pulse import Pulse
+from common.run_paths import RunPaths
 
 
 class ProcessArgs(Protocol):
@@ -63,6 +64,7 @@ def run_process(
     try:
         args = parse_args(program, words, default(settings_from_config_flag(words)))
         log_file = Path(args.log_file) if args.log_file else None
+        RunPaths.of(args.settings.run).refuse_links()
         configure_logging(args.settings.run.run, args.role, args.index, log_file)
     except ConfigError as error:
         return refuse(program, error)

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from common.config import RunSettings
 from common.errors import ConfigError
+
+OUR_NAMES = (
+    "config.json",
+    "launcher.lock",
+    "metrics.jsonl",
+    "stages.jsonl",
+    "heartbeat.jsonl",
+    "eval.jsonl",
+    "checkpoints",
+    "diagnostics",
+    "heartbeats",
+    "locks",
+    "logs",
+    "quarantine",
+    "replay",
+    "replay/cuts",
+    "replay/pages",
+    "traces",
+)
+"""What the programs of a run open, in the order in which a link among them is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +53,16 @@ class RunPaths:
                 "give the folder that it leads to as --runs-dir"
             )
         return cls(root)
+
+    def refuse_links(self) -> None:
+        """A folder that came from elsewhere could lead to any file of ours through a link."""
+        for name in OUR_NAMES:
+            path = self.root / name
+            if path.is_symlink():
+                raise ConfigError(
+                    f"{path} is a link to {os.fsdecode(path.readlink())}, and a run folder holds "
+                    "none; remove it, or put in its place what it leads to"
+                )
 
     @property
     def config(self) -> Path:

@@ -13,6 +13,7 @@ from typing import Literal
 from common.errors import ExitCode
 from common.ids import INCARNATION_VARIABLE, Incarnation
 from common.jsonl import last_record
+from common.logs import open_log
 from common.pulse import PULSE_VARIABLE
 from launch.plan import ProcessSpec
 from launch.pulse_watch import PulseWatch
@@ -64,7 +65,7 @@ class Child:
             INCARNATION_VARIABLE: str(incarnation),
             PULSE_VARIABLE: str(self.pulse.writer),
         }
-        with self.spec.log_file.open("ab") as log:
+        with os.fdopen(open_log(self.spec.log_file), "ab") as log:
             self.process = subprocess.Popen(
                 self.spec.restart_argv if self.restarts else self.spec.argv,
                 env={**os.environ, **self.spec.environment, **given},

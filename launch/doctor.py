@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -116,10 +117,11 @@ def find_run(place: str) -> RunPaths:
     if not root.is_dir():
         raise ConfigError(f"{root} is no folder; give the folder of a run")
     paths = RunPaths(root.resolve())
-    if not any(one.exists() for one in (paths.config, paths.checkpoints, paths.metrics)):
+    if not any(os.path.lexists(one) for one in (paths.config, paths.checkpoints, paths.metrics)):
         raise ConfigError(
             f"{root} is no run: it has neither config.json nor checkpoints nor metrics.jsonl"
         )
+    paths.refuse_links()
     return paths
 
 

@@ -64,6 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) -> ExitCode:
+    paths.refuse_links()
     if (args.fresh or args.resume == "none") and paths.root.exists():
         # Under the lock of the old run: it may still be going on.
         with locked(paths):

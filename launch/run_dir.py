@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import platform
@@ -15,16 +14,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal, TextIO
 
 from common.atomic_files import write_atomic
 from common.config import EndpointSettings, Settings
 from common.errors import ConfigError
+from common.file_lock import held_lock
 from common.run_paths import RunPaths
 from common.settings_files import settings_to_dict
 
 PROBE = b"x" * 65_536
 """More than a full disk takes; the files of a start are smaller."""
+PROBE_PREFIX = ".writable-"
 VERSIONED = ("warpzone", "torch", "numpy", "pyzmq", "gymnasium", "nes-py", "gym-super-mario-bros")
 
 
@@ -32,11 +32,7 @@ def make_run_dir(paths: RunPaths) -> None:
     """Create the folder, for this user only."""
     try:
         paths.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        probe = paths.root / ".writable"
-        try:
-            probe.write_bytes(PROBE)
-        finally:
-            probe.unlink(missing_ok=True)
+        _probe(paths.root)
     except OSError as error:
         raise ConfigError(
             f"cannot write to the run folder {paths.root}: {error.strerror}; "
@@ -44,54 +40,23 @@ def make_run_dir(paths: RunPaths) -> None:
         ) from error
 
 
+def _probe(folder: Path) -> None:
+    """Write a file of a new name: one that exists may be a link to anything."""
+    descriptor, name = tempfile.mkstemp(prefix=PROBE_PREFIX, dir=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(PROBE)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
 @contextmanager
 def locked(paths: RunPaths) -> Iterator[None]:
     """Hold the run; a second launcher is refused at once and told who holds it."""
-    with _opened_lock(paths, "a+") as file:
-        if not _try_lock(file, fcntl.LOCK_EX):
-            raise ConfigError(
-                f"run {paths.root.name!r} is in use by process {_holder(file)}; "
-                "stop it or choose another --run"
-            )
-        file.seek(0)
-        file.truncate()
-        file.write(str(os.getpid()))
-        file.flush()
+    name = repr(paths.root.name)
+    busy = f"run {name} is in use by process {{pid}}; stop it or choose another --run"
+    with held_lock(paths.lock, busy=busy):
         yield
-
-
-def lock_holder(paths: RunPaths) -> str | None:
-    """The process id that holds the run, or None."""
-    if not paths.lock.exists():
-        return None
-    with _opened_lock(paths, "r") as file:
-        return None if _try_lock(file, fcntl.LOCK_SH) else _holder(file)
-
-
-@contextmanager
-def _opened_lock(paths: RunPaths, mode: Literal["a+", "r"]) -> Iterator[TextIO]:
-    try:
-        file = paths.lock.open(mode, encoding="ascii", errors="replace")
-    except OSError as error:
-        raise ConfigError(
-            f"cannot open the lock {paths.lock}: {error.strerror}; "
-            "mend or move it, or choose another --run"
-        ) from error
-    with file:
-        yield file
-
-
-def _try_lock(file: TextIO, kind: int) -> bool:
-    try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _holder(file: TextIO) -> str:
-    file.seek(0)
-    return file.read(32).strip() or "unknown"
 
 
 def set_aside(paths: RunPaths) -> Path:

@@ -19,6 +19,7 @@ from common.checkpoint_files import (
     verify_checkpoint,
 )
 from common.errors import CheckpointCorrupt, ConfigError, TraceInvalid
+from common.file_lock import lock_holder
 from common.jsonl import last_record, line_problem
 from common.leftovers import find_leftovers
 from common.resume import ABANDONED_PREFIX, BEST_NAME, EVALUATING_NAME, LATEST_NAME, read_pointer
@@ -27,7 +28,6 @@ from common.saved_replay import check_cut, cut_leftovers, cuts_folder
 from common.settings_files import load_settings
 from common.trace_log import trace_line_problem
 from common.traces import read_trace
-from launch.run_dir import lock_holder
 from launch.verify import is_trace_log, trace_files
 
 Mend = Literal["", "move", "lines", "latest"]
@@ -214,7 +214,7 @@ def check_saved_replay(paths: RunPaths, name: str) -> list[Finding]:
 
 def users_of(paths: RunPaths) -> list[str]:
     """Who works on the run now, in words: its launcher, and programs that were started by hand."""
-    holder = lock_holder(paths)
+    holder = lock_holder(paths.lock)
     users = [] if holder is None else [f"launcher (process {holder})"]
     for file in sorted((paths.root / "heartbeats").glob("*.jsonl")):
         beat = last_record(file) or {}

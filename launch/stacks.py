@@ -8,6 +8,8 @@ from pathlib import Path
 
 import psutil
 
+from common.atomic_files import write_atomic
+
 log = logging.getLogger(__name__)
 
 ANSWER_DEADLINE_S = 1.0
@@ -50,7 +52,8 @@ def keep_stacks(path: Path, words: str, stacks: str) -> Path | None:
     """Where they are now; None when the disk does not take them."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{words}\n\n{stacks or 'It did not answer: no stacks.'}\n")
+        text = f"{words}\n\n{stacks or 'It did not answer: no stacks.'}\n"
+        write_atomic(path, text.encode(errors="replace"))
     except OSError as error:
         log.warning("stacks not written", extra={"path": path, "error": str(error)})
         return None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import ConfigError
 from common.logs import EventFormatter, RareLog, configure_logging
 
 
@@ -91,3 +92,15 @@ def test_rare_log_stays_small_when_peers_choose_the_keys() -> None:
 
     assert all(rare.allows(f"peer {index}", 0.0) for index in range(10_000))
     assert len(rare._last_s) <= 1_001
+
+
+@pytest.mark.usefixtures("root_logger")
+def test_a_log_that_is_a_link_is_refused_and_its_target_left_alone(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / "actor-0.log").symlink_to(victim)
+
+    with pytest.raises(ConfigError, match="cannot write the log"):
+        configure_logging("first", "actor", 0, tmp_path / "actor-0.log")
+
+    assert victim.read_text() == "mine"

@@ -6,7 +6,7 @@ import pytest
 
 from common.config import RunSettings
 from common.errors import ConfigError
-from common.run_paths import RunPaths
+from common.run_paths import OUR_NAMES, RunPaths
 
 
 def test_all_files_of_a_run_lie_in_its_folder(tmp_path: Path) -> None:
@@ -79,3 +79,19 @@ def test_a_link_that_leads_to_itself_is_refused(tmp_path: Path, place: str) -> N
 def test_a_home_folder_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ConfigError, match="--runs-dir"):
         RunPaths.of(RunSettings(runs_dir="~nobody-has-this-name/runs"))
+
+
+@pytest.mark.parametrize("name", OUR_NAMES)
+def test_a_link_in_the_place_of_a_file_of_the_run_is_refused(tmp_path: Path, name: str) -> None:
+    place = tmp_path / "run" / name
+    place.parent.mkdir(parents=True)
+    place.symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(ConfigError, match=f"{name} is a link to {tmp_path}/elsewhere.*; remove it"):
+        RunPaths(tmp_path / "run").refuse_links()
+
+
+def test_links_that_are_no_files_of_ours_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes").symlink_to("/nowhere")
+
+    RunPaths(tmp_path).refuse_links()

@@ -14,12 +14,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from common.errors import CheckpointMissing
+from common.file_lock import lock_holder
 from common.resume import find_resume, mark_best
 from common.run_paths import RunPaths
 from common.settings_files import load_settings
 from common.trace_log import Circumstances, TraceLog
 from launch.doctor import main
-from launch.run_dir import lock_holder, locked, write_config
+from launch.run_dir import locked, write_config
 from learner.assembly import build_learner
 from learner.checkpoint import checkpoint_of, write_checkpoint
 from learner.checkpoint_worker import checker, what_is_wrong
@@ -205,7 +206,7 @@ def test_repair_refuses_a_run_that_is_in_use(run: Path, capsys: pytest.CaptureFi
     assert f"in use by process {os.getpid()}" in said.err
     assert "in use by launcher" in said.out
     assert (run / NEWEST).is_dir()
-    assert lock_holder(RunPaths(run)) is None
+    assert lock_holder(RunPaths(run).lock) is None
 
 
 def test_repair_refuses_a_run_whose_programs_live_without_a_launcher(

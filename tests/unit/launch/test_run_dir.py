@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from common.run_paths import RunPaths
+from launch.doctor import main as doctor
+from launch.local import main as launcher
+from launch.run_dir import make_run_dir
+from launch.stacks import keep_stacks
+
+
+def test_no_file_is_overwritten_to_see_whether_a_folder_is_writable(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / ".writable").symlink_to(victim)
+
+    make_run_dir(RunPaths(run))
+
+    assert victim.read_text() == "mine"
+    assert [path.name for path in run.iterdir()] == [".writable"]
+
+
+@pytest.mark.parametrize("name", ["launcher.lock", "quarantine", "logs", "checkpoints"])
+def test_a_run_with_links_is_refused_by_launcher_and_doctor(
+    tmp_path: Path,
+    name: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.umask", lambda _: 0)
+    victim, run = tmp_path / "victim", tmp_path / "runs" / "default"
+    victim.write_text("mine")
+    run.mkdir(parents=True)
+    (run / "metrics.jsonl").touch()
+    (run / name).symlink_to(victim)
+    start = ["--runs-dir", str(run.parent), "--device", "cpu", "--game", "corridor"]
+
+    codes = launcher(start), launcher([*start, "--fresh"]), doctor([str(run), "--repair"])
+
+    assert codes == (2, 2, 2)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert all(f"{run / name} is a link to {victim}" in line for line in lines)
+    assert victim.read_text() == "mine"
+
+
+def test_stacks_are_not_written_through_a_link(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / "stacks.txt").symlink_to(victim)
+
+    assert keep_stacks(tmp_path / "stacks.txt", "words", "") is not None
+
+    assert victim.read_text() == "mine"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from common.config_checks import (
     require,
     require_at_least_zero,
+    require_between,
     require_positive,
     require_wait,
 )
@@ -43,6 +44,10 @@ __all__ = [
 ]
 
 
+MAX_SEED = 2**63 - 1
+"""As large as the seed of torch and a number of most languages may be."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
     """Which run, on what device, and when it ends."""
@@ -68,7 +73,8 @@ class RunSettings:
         check_run_name(self.run)
         usable = bool(self.runs_dir) and "\0" not in self.runs_dir
         require(usable, "runs_dir", "a folder", repr(self.runs_dir))
-        require_at_least_zero(self, "seed", "max_agent_steps", "max_minutes", "patience")
+        require_between(self, 0, MAX_SEED, "seed")
+        require_at_least_zero(self, "max_agent_steps", "max_minutes", "patience")
         require_positive(self, "metrics_interval_s")
         require_wait(self, "metrics_interval_s")
 

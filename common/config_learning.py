@@ -13,6 +13,9 @@ from common.config_checks import (
 )
 from common.specs import MAX_N_STEP, MAX_QUANTILES
 
+MAX_THREADS = 1_024
+"""More than any machine of today has cores for; torch starts each of them at once."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySettings:
@@ -100,7 +103,7 @@ class LearnerSettings:
         require_positive(self, "learning_rate_anneal_agent_steps", "max_grad_norm")
         require_positive(self, "target_sync_interval_updates", "publish_interval_updates")
         require_positive(self, "checkpoint_interval_s", "keep_checkpoints")
-        require_at_least_zero(self, "learner_threads")
+        require_between(self, 0, MAX_THREADS, "learner_threads")
         decay = self.average_decay
         require(0 <= decay < 1, "average_decay", "at least 0 and below 1", decay)
         require_between(self, 1, 16, "prefetch_batches")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -20,6 +21,7 @@ from common.ids import Role, peer_id
 from common.lifecycle import Interrupted, StopFlag, run_program
 from common.logs import configure_logging
 from common.pulse import Pulse
+from common.role_lock import SOLE_ROLES, sole_role
 from common.run_paths import RunPaths
 
 
@@ -70,7 +72,7 @@ def run_process(
         return refuse(program, error)
     stop, pulse = StopFlag.on_signals(), Pulse.from_environment()
     # Who has nothing to save goes at once, also out of an emulator that does not come back.
-    has_to_save = args.role in ("learner", "replay_server")
+    has_to_save = args.role in SOLE_ROLES
     stop.end_with_parent(signal.SIGTERM if has_to_save else signal.SIGKILL)
     return run_program(peer_id(args.role, args.index), lambda: _run(args, plan, stop, pulse))
 
@@ -82,14 +84,17 @@ def _run(args: Args, plan: Callable[[Args], Work], stop: StopFlag, pulse: Pulse)
     for name, value in asdict(args.settings.endpoints).items():
         if name.endswith("_endpoint"):
             check_host(value)
-    work = plan(args)
-    limit_torch_threads(work.threads)
-    network = ZmqNetwork(keys_dir=args.settings.endpoints.keys_dir)
-    try:
-        with stop.raising():
-            component = work.build(network)
-        return run_component(component, stop, finish_deadline_s=work.finish_deadline_s, pulse=pulse)
-    except Interrupted:
-        return int(stop.exit_code)
-    finally:
-        network.close()
+    with ExitStack() as held:
+        try:
+            with stop.raising():
+                held.enter_context(sole_role(RunPaths.of(args.settings.run), args.role))
+            work = plan(args)
+            limit_torch_threads(work.threads)
+            network = ZmqNetwork(keys_dir=args.settings.endpoints.keys_dir)
+            held.callback(network.close)
+            with stop.raising():
+                component = work.build(network)
+            deadline_s = work.finish_deadline_s
+            return run_component(component, stop, finish_deadline_s=deadline_s, pulse=pulse)
+        except Interrupted:
+            return int(stop.exit_code)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from common.config import RunSettings
 from common.errors import ConfigError
+from common.ids import Role
 
 OUR_NAMES = (
     "config.json",
@@ -100,6 +101,9 @@ class RunPaths:
     @property
     def lock(self) -> Path:
         return self.root / "launcher.lock"
+
+    def role_lock(self, role: Role) -> Path:
+        return self.root / "locks" / f"{role}.lock"
 
     @property
     def diagnostics(self) -> Path:

@@ -20,9 +20,11 @@ from common.checkpoint_files import (
 )
 from common.errors import CheckpointCorrupt, ConfigError, TraceInvalid
 from common.file_lock import lock_holder
+from common.ids import peer_id
 from common.jsonl import last_record, line_problem
 from common.leftovers import find_leftovers
 from common.resume import ABANDONED_PREFIX, BEST_NAME, EVALUATING_NAME, LATEST_NAME, read_pointer
+from common.role_lock import SOLE_ROLES
 from common.run_paths import RunPaths
 from common.saved_replay import check_cut, cut_leftovers, cuts_folder
 from common.settings_files import load_settings
@@ -216,12 +218,15 @@ def users_of(paths: RunPaths) -> list[str]:
     """Who works on the run now, in words: its launcher, and programs that were started by hand."""
     holder = lock_holder(paths.lock)
     users = [] if holder is None else [f"launcher (process {holder})"]
+    for role in SOLE_ROLES:
+        if (holder := lock_holder(paths.role_lock(role))) is not None:
+            users.append(f"{peer_id(role, 0)} (process {holder})")
     for file in sorted((paths.root / "heartbeats").glob("*.jsonl")):
         beat = last_record(file) or {}
         pid, heard_s = beat.get("pid"), beat.get("time")
         if isinstance(pid, int) and isinstance(heard_s, float) and _lived_at(pid, heard_s):
             users.append(f"{file.stem} (process {pid})")
-    return users
+    return list(dict.fromkeys(users))
 
 
 def _lived_at(pid: int, unix_s: float) -> bool:

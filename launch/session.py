@@ -19,6 +19,7 @@ from common.game import construction_deadline_s
 from common.jsonl import last_record
 from common.lifecycle import StopFlag
 from common.resume import ResumePoint
+from common.role_lock import sole_role
 from common.run_paths import RunPaths
 from launch.live_view import ProcessRow, Snapshot, open_view
 from launch.lockstep import Lockstep
@@ -195,8 +196,9 @@ def run_lockstep(session: Session) -> ExitCode:
             view.show(session.snapshot([]))
 
     try:
-        system = Lockstep(session.settings, resume=resume)
-        system.run(lambda: session.stop.is_set() or session.out_of_time(), show)
+        with sole_role(session.paths, "learner"), sole_role(session.paths, "replay_server"):
+            system = Lockstep(session.settings, resume=resume)
+            system.run(lambda: session.stop.is_set() or session.out_of_time(), show)
     finally:
         view.close()
     return session.stop.exit_code

@@ -11,10 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from common.file_lock import lock_holder
+from common.run_paths import RunPaths
 from tests.checkpoint_factory import damage, write_small_checkpoint
 from tests.key_factory import make_server_keys
-from tests.processes import ROOT, run, write_corridor
+from tests.process_system import free_endpoints
+from tests.processes import ROOT, end, run, start, write_corridor
 from tests.small_disk import small_disk_at
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
@@ -140,3 +144,26 @@ def test_a_host_that_nobody_knows_ends_a_program(tmp_path: Path) -> None:
     assert code == 2, output
     assert endpoint in output.splitlines()[-1]
     assert "correct the name, give the address instead" in output.splitlines()[-1]
+
+
+def test_a_second_learner_of_a_run_is_refused_also_on_other_ports(tmp_path: Path) -> None:
+    run_dir = tmp_path / "default"
+    run_dir.mkdir()
+    base = ["-m", "learner", "--runs-dir", str(tmp_path), "--game", "corridor", "--device", "cpu"]
+    first, second = (
+        [f"--{name.replace('_', '-')}={address}" for name, address in free_endpoints().items()]
+        for _ in range(2)
+    )
+    process = start(*base, *first)
+    try:
+        lock = RunPaths(run_dir).role_lock("learner")
+        wait_until("the first has the lock", lambda: lock_holder(lock) is not None, DEADLINE_S)
+
+        code, output = run(*base, *second, timeout_s=DEADLINE_S)
+    finally:
+        end(process)
+
+    assert code == 2, output
+    expected = f"run 'default' has a learner already: process {process.pid}; stop it"
+    assert expected in output.splitlines()[-1]
+    assert lock_holder(lock) is None

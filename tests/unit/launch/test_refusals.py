@@ -48,6 +48,15 @@ COMMAND_LINES: dict[str, tuple[list[str], str]] = {
     "run name with a space": (["--run", "my run"], "choose another --run"),
     "run name in another script": (["--run", "läufer"], "choose another --run"),
     "unknown device": (["--device", "tpu"], "--device must be auto, cpu, cuda or cuda:N"),
+    "a seed that no generator takes": (
+        ["--seed", "99999999999999999999999"],
+        "--seed must be between 0 and 9223372036854775807, got 99999999999999999999999",
+    ),
+    "negative seed": (["--seed", "-1"], "--seed must be between 0 and"),
+    "too many threads": (
+        ["--learner-threads", "100000000"],
+        "--learner-threads must be between 0 and 1024, got 100000000",
+    ),
     "n-step too long": (["--n-step", "65"], "--n-step must be between 1 and 64"),
     "alpha": (["--per-alpha", "2"], "--per-alpha must be between 0 and 1"),
     "beta": (["--per-beta", "-1"], "--per-beta must be between 0 and 1"),

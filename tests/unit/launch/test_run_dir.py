@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from common.ids import Incarnation
 from common.run_paths import RunPaths
+from launch.child import Child
 from launch.doctor import main as doctor
 from launch.local import main as launcher
+from launch.plan import ProcessSpec
 from launch.run_dir import make_run_dir
 from launch.stacks import keep_stacks
 
@@ -55,4 +58,29 @@ def test_stacks_are_not_written_through_a_link(tmp_path: Path) -> None:
 
     assert keep_stacks(tmp_path / "stacks.txt", "words", "") is not None
 
+    assert victim.read_text() == "mine"
+
+
+def test_the_log_of_a_child_is_not_opened_through_a_link(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / "actor-0.log").symlink_to(victim)
+    spec = ProcessSpec(
+        role="actor",
+        index=0,
+        argv=("echo", "harm"),
+        restart_argv=("echo", "harm"),
+        environment={},
+        log_file=tmp_path / "actor-0.log",
+        heartbeat_file=tmp_path / "actor-0.jsonl",
+        diagnostics=tmp_path,
+    )
+    child = Child(spec)
+
+    with pytest.raises(OSError, match="symbolic links"):
+        child.start(0.0, Incarnation(1))
+
+    assert child.pulse is not None
+    child.pulse.close_writer()
+    child.pulse.close()
     assert victim.read_text() == "mine"

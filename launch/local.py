@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import signal
@@ -27,20 +28,16 @@ from common.lifecycle import StopFlag
 from common.logs import configure_logging
 from common.resume import ResumePoint
 from common.run_paths import RunPaths
-from common.shared_files import remove_shared, shared_prefix
+from common.shared_files import remove_shared, shared_prefix, sweep_shared
 from launch.live_view import describe_stages
 from launch.options import PROGRAM, LocalArgs, parse_local
+from launch.private_sockets import private_endpoints, remove_endpoints, sweep_sockets
 from launch.resume_choice import changed_settings, choose_resume
-from launch.run_dir import (
-    locked,
-    make_run_dir,
-    private_endpoints,
-    remove_endpoints,
-    set_aside,
-    write_config,
-)
+from launch.run_dir import locked, make_run_dir, set_aside, write_config
 from launch.saved_replay_news import replay_news
 from launch.session import Session, run_lockstep, run_processes
+
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -73,6 +70,7 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
     stop = StopFlag.on_signals()
     with locked(paths), private_endpoints() as endpoints:
         configure_logging(settings.run.run, "launcher", 0, paths.process_log("launcher-0"))
+        sweep_leftovers()
         resume = choose_resume(args.resume, paths, paths.root.parent)
         announce_start(settings, paths, resume, console)
         if settings.endpoints.keys_dir:
@@ -98,6 +96,13 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
         finally:
             remove_shared(shared_prefix(paths))
             announce_end(paths, console)
+
+
+def sweep_leftovers() -> None:
+    """Of launchers that were killed: nobody else would ever remove them."""
+    sockets, shared = sweep_sockets(), sweep_shared()
+    if sockets or shared:
+        log.info("leftovers of dead runs removed", extra={"sockets": sockets, "shared": shared})
 
 
 def clean_up(paths: RunPaths, endpoints: EndpointSettings) -> None:

@@ -30,7 +30,9 @@ from common.resume import ResumePoint
 from common.run_paths import RunPaths
 from common.shared_files import remove_shared, shared_prefix, sweep_shared
 from launch.live_view import describe_stages
+from launch.open_files import ensure_open_files
 from launch.options import PROGRAM, LocalArgs, parse_local
+from launch.plan import count_processes
 from launch.private_sockets import private_endpoints, remove_endpoints, sweep_sockets
 from launch.resume_choice import changed_settings, choose_resume
 from launch.run_dir import locked, make_run_dir, set_aside, write_config
@@ -62,6 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) -> ExitCode:
     paths.refuse_links()
+    if not args.lockstep:
+        ensure_open_files(count_processes(settings))
     if (args.fresh or args.resume == "none") and paths.root.exists():
         # Under the lock of the old run: it may still be going on.
         with locked(paths):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import shlex
@@ -41,6 +42,18 @@ from launch.session import Session, run_lockstep, run_processes
 
 log = logging.getLogger(__name__)
 
+MENDED_BY_HAND = {
+    errno.EACCES,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EPERM,
+    errno.EROFS,
+}
+"""Errors that no later start finds gone by itself."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
@@ -60,6 +73,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Nobody reads what we print any more: as if the terminal had been closed.
         abandon_stdout()
         return int(ExitCode.TERMINATED)
+    except OSError as error:
+        log.info("ended by the system", exc_info=True)
+        return refuse(PROGRAM, system_error(error))
+
+
+def system_error(error: OSError) -> MarioError:
+    """What nobody foresaw, in one line; a disk that fails may work again later."""
+    where = f"{error.filename}: " if error.filename is not None else ""
+    words = f"{where}{error.strerror or error}"
+    if error.errno in MENDED_BY_HAND:
+        return ConfigError(f"{words}; mend it, or choose another --runs-dir")
+    return MarioError(f"{words}; start again when the system allows it")
 
 
 def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) -> ExitCode:

@@ -60,6 +60,10 @@ class KeyFolder:
             raise ConfigError(f"no keys at {path!r}: {_reason(error)}; {REMEDY}") from None
         if not stat.S_ISDIR(status.st_mode):
             raise ConfigError(f"no keys at {path!r}: not a folder; {REMEDY}")
+        names = (SERVER_KEY, SERVER_PUBLIC, CLIENT_KEY)
+        if not any(os.path.lexists(root / name) for name in names):
+            # Before its mode is judged: nobody should close a folder that is something else.
+            raise ConfigError(f"no keys at {path!r}: it holds no {', '.join(names)}; {REMEDY}")
         _require_private(root, status, FOLDER_MODE)
         return cls(root)
 

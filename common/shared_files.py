@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
+import os
 import re
+import stat
 import tempfile
+import time
 from pathlib import Path
 
 from common.errors import BadMessage
 from common.run_paths import RunPaths
 
+_OF_RUNS = "warpzone-run-"
+YOUNG_S = 60.0
+"""What is younger may be between its making and its lock, and is nobody's leftover."""
 _NAME = re.compile(r"warpzone-[A-Za-z0-9._-]{1,100}")
 
 
@@ -20,7 +28,7 @@ def shared_root() -> Path:
 
 def shared_prefix(paths: RunPaths) -> str:
     """What the shared files of this run begin with; no other run folder has the same."""
-    return f"warpzone-{hashlib.sha256(str(paths.root).encode()).hexdigest()[:16]}-"
+    return f"{_OF_RUNS}{hashlib.sha256(str(paths.root).encode()).hexdigest()[:16]}-"
 
 
 def shared_path(name: str) -> Path:
@@ -36,3 +44,32 @@ def remove_shared(prefix: str) -> int:
     for path in stale:
         path.unlink(missing_ok=True)
     return len(stale)
+
+
+def hold_shared(file: int) -> None:
+    """Mark an open file as in use: its mapping keeps the mark until the last process ends."""
+    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+def sweep_shared() -> int:
+    """Unlink the files of any run that no living process has mapped. Returns how many."""
+    return sum(_unlink_unused(path) for path in shared_root().glob(f"{_OF_RUNS}*"))
+
+
+def _unlink_unused(path: Path) -> bool:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        status = os.fstat(file)
+        is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+        if not is_ours or time.time() - status.st_mtime < YOUNG_S:
+            return False
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+            return True
+        return False
+    finally:
+        os.close(file)

@@ -15,7 +15,7 @@ import torch
 
 from common.batch import Batch, batch_layout
 from common.errors import BadMessage
-from common.shared_files import shared_path
+from common.shared_files import hold_shared, shared_path
 from common.specs import DataSpec
 
 _ALIGNMENT = 64
@@ -48,6 +48,7 @@ class SharedSlots:
         path = shared_path(name)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
+            hold_shared(file)
             os.posix_fallocate(file, 0, count * slot_bytes(batch_size, spec))
             return cls(mmap.mmap(file, 0), count, batch_size, spec)
         except BaseException:
@@ -64,12 +65,15 @@ class SharedSlots:
         except OSError as error:
             raise BadMessage("shared_file", str(error.strerror)) from error
         try:
+            hold_shared(file)
             status = os.fstat(file)
             size = slot_bytes(batch_size, spec)
             if status.st_uid != os.getuid() or status.st_size < size:
                 raise BadMessage("shared_file", "not ours, or too small")
             count = min(status.st_size // size, MAX_SLOTS)
             return cls(mmap.mmap(file, 0), count, batch_size, spec)
+        except BlockingIOError as error:
+            raise BadMessage("shared_file", "its maker is dead") from error
         finally:
             os.close(file)
 

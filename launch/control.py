@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+
+if __name__ == "__main__":
+    # The imports below take a second, and there is nothing to stop yet.
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
+
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +17,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from common.cli import Program, command_words, parse_args, refuse
+from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
 from common.config import Settings
+from common.config_checks import require_at_least_zero, require_positive, require_wait
 from common.endpoints import check_host
-from common.errors import ConfigError, MarioError, PeerUnavailable
+from common.errors import ConfigError, ExitCode, MarioError, PeerUnavailable
 from common.handshake import open_link
 from common.heartbeat import Identity
 from common.ids import new_incarnation
@@ -45,6 +52,11 @@ class ControlArgs:
     timeout_s: float = 5.0
     """How long to wait for an answer."""
 
+    def __post_init__(self) -> None:
+        require_at_least_zero(self, "samples_per_insert")
+        require_positive(self, "timeout_s")
+        require_wait(self, "timeout_s")
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = command_words(argv, "--run-dir")
@@ -52,9 +64,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parse_args(PROGRAM, words, ControlArgs())
         settings = _run_settings(args.run_dir)
         answer = ask(settings, _question(args), args.timeout_s)
+        print(as_table(answer), end="", flush=True)
     except MarioError as error:
         return refuse(PROGRAM, error)
-    show(answer, Console())
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        abandon_stdout()
     return 0
 
 
@@ -65,8 +81,6 @@ def _run_settings(run_dir: str) -> Settings:
 
 
 def _question(args: ControlArgs) -> Message:
-    if args.samples_per_insert < 0:
-        raise ConfigError(f"--samples-per-insert must be above 0, got {args.samples_per_insert}")
     if args.samples_per_insert:
         return SetLimit(samples_per_insert=args.samples_per_insert)
     return StatsRequest()
@@ -95,7 +109,7 @@ def ask(settings: Settings, question: Message, timeout_s: float) -> Stats | Stat
     raise PeerUnavailable(f"no answer from {endpoint} within {timeout_s} s; is the run going on?")
 
 
-def show(answer: Stats | Status, console: Console) -> None:
+def as_table(answer: Stats | Status) -> str:
     table = Table(box=None)
     table.add_column("replay server")
     table.add_column("value", justify="right")
@@ -106,7 +120,10 @@ def show(answer: Stats | Status, console: Console) -> None:
         table.add_row("samples_per_insert_target", f"{answer.samples_per_insert:g}")
         table.add_row("size", f"{answer.size:,}")
         table.add_row("gate", answer.gate)
-    console.print(table)
+    console = Console()
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get()
 
 
 if __name__ == "__main__":

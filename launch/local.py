@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import shlex
 import signal
@@ -27,20 +29,30 @@ from common.lifecycle import StopFlag
 from common.logs import configure_logging
 from common.resume import ResumePoint
 from common.run_paths import RunPaths
-from common.shared_files import remove_shared, shared_prefix
+from common.shared_files import remove_shared, shared_prefix, sweep_shared
 from launch.live_view import describe_stages
+from launch.open_files import ensure_open_files
 from launch.options import PROGRAM, LocalArgs, parse_local
+from launch.plan import count_processes
+from launch.private_sockets import private_endpoints, remove_endpoints, sweep_sockets
 from launch.resume_choice import changed_settings, choose_resume
-from launch.run_dir import (
-    locked,
-    make_run_dir,
-    private_endpoints,
-    remove_endpoints,
-    set_aside,
-    write_config,
-)
+from launch.run_dir import locked, make_run_dir, set_aside, write_config
 from launch.saved_replay_news import replay_news
 from launch.session import Session, run_lockstep, run_processes
+
+log = logging.getLogger(__name__)
+
+MENDED_BY_HAND = {
+    errno.EACCES,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EPERM,
+    errno.EROFS,
+}
+"""Errors that no later start finds gone by itself."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,10 +73,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Nobody reads what we print any more: as if the terminal had been closed.
         abandon_stdout()
         return int(ExitCode.TERMINATED)
+    except OSError as error:
+        log.info("ended by the system", exc_info=True)
+        return refuse(PROGRAM, system_error(error))
+
+
+def system_error(error: OSError) -> MarioError:
+    """What nobody foresaw, in one line; a disk that fails may work again later."""
+    where = f"{error.filename}: " if error.filename is not None else ""
+    words = f"{where}{error.strerror or error}"
+    if error.errno in MENDED_BY_HAND:
+        return ConfigError(f"{words}; mend it, or choose another --runs-dir")
+    return MarioError(f"{words}; start again when the system allows it")
 
 
 def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) -> ExitCode:
     paths.refuse_links()
+    if not args.lockstep:
+        ensure_open_files(count_processes(settings))
     if (args.fresh or args.resume == "none") and paths.root.exists():
         # Under the lock of the old run: it may still be going on.
         with locked(paths):
@@ -73,6 +99,7 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
     stop = StopFlag.on_signals()
     with locked(paths), private_endpoints() as endpoints:
         configure_logging(settings.run.run, "launcher", 0, paths.process_log("launcher-0"))
+        sweep_leftovers()
         resume = choose_resume(args.resume, paths, paths.root.parent)
         announce_start(settings, paths, resume, console)
         if settings.endpoints.keys_dir:
@@ -98,6 +125,13 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
         finally:
             remove_shared(shared_prefix(paths))
             announce_end(paths, console)
+
+
+def sweep_leftovers() -> None:
+    """Of launchers that were killed: nobody else would ever remove them."""
+    sockets, shared = sweep_sockets(), sweep_shared()
+    if sockets or shared:
+        log.info("leftovers of dead runs removed", extra={"sockets": sockets, "shared": shared})
 
 
 def clean_up(paths: RunPaths, endpoints: EndpointSettings) -> None:

@@ -38,6 +38,11 @@ class ProcessSpec:
         return peer_id(self.role, self.index)
 
 
+def count_processes(settings: Settings) -> int:
+    """As many as `plan_processes` plans."""
+    return 2 + settings.actor.actors + settings.evaluation.evaluators
+
+
 def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[ProcessSpec]:
     """In the order in which they are started."""
     learner_threads = learner_thread_count(settings.learner.learner_threads)

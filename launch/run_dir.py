@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from common.atomic_files import write_atomic
-from common.config import EndpointSettings, Settings
+from common.config import Settings
 from common.errors import ConfigError
 from common.file_lock import held_lock
 from common.run_paths import RunPaths
@@ -79,27 +79,6 @@ def _free_name(root: Path, stamp: str) -> Path:
         number += 1
         target = root.with_name(f"{root.name}.before-{stamp}-{number}")
     return target
-
-
-@contextmanager
-def private_endpoints() -> Iterator[EndpointSettings]:
-    """Local endpoints in a folder that only this user can enter; removed at the end."""
-    folder = tempfile.mkdtemp(prefix="warpzone-")
-    endpoints = EndpointSettings(
-        replay_endpoint=f"ipc://{folder}/replay",
-        weights_endpoint=f"ipc://{folder}/weights",
-        telemetry_endpoint=f"ipc://{folder}/telemetry",
-    )
-    try:
-        yield endpoints
-    finally:
-        remove_endpoints(endpoints)
-
-
-def remove_endpoints(endpoints: EndpointSettings) -> None:
-    """Remove the folder that `private_endpoints` made."""
-    folder = Path(endpoints.replay_endpoint.removeprefix("ipc://")).parent
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_config(paths: RunPaths, settings: Settings) -> None:

@@ -167,3 +167,24 @@ def test_a_second_learner_of_a_run_is_refused_also_on_other_ports(tmp_path: Path
     expected = f"run 'default' has a learner already: process {process.pid}; stop it"
     assert expected in output.splitlines()[-1]
     assert lock_holder(lock) is None
+
+
+def test_more_actors_than_files_may_be_open_are_refused_before_anything_is_made(
+    tmp_path: Path,
+) -> None:
+    words = ["--actors", "500", "--runs-dir", str(tmp_path), "--device", "cpu"]
+    script = 'ulimit -n 256 && exec "$0" launch/local.py --game corridor "$@"'
+
+    result = subprocess.run(
+        ["sh", "-c", script, sys.executable, *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+    assert result.returncode == 2, result.stderr
+    (line,) = result.stderr.splitlines()
+    assert "open files, and this shell allows 256" in line
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import gc
 import itertools
 import os
 import uuid
@@ -170,3 +172,26 @@ def test_refused_files_are_closed_again(name: str) -> None:
         reason_of_attaching(name)
 
     assert psutil.Process().num_fds() == before
+
+
+def is_in_use(name: str) -> bool:
+    with shared_path(name).open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def test_a_file_is_in_use_until_the_last_side_is_gone(name: str) -> None:
+    owner = SharedSlots.create(name, 1, BATCH_SIZE, SPEC)
+    assert is_in_use(name)
+    guest = SharedSlots.attach(name, BATCH_SIZE, SPEC)
+
+    del owner
+    gc.collect()
+    assert is_in_use(name)
+
+    del guest
+    gc.collect()
+    assert not is_in_use(name)

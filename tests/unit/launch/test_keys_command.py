@@ -126,3 +126,14 @@ def test_nobody_is_added_to_a_list_that_is_open_to_others(
 
     assert f"run: chmod 0700 {tmp_path / 'keys' / 'allowed'}" in line
     assert contents(tmp_path) == before
+
+
+def test_a_folder_that_holds_no_keys_is_not_to_be_closed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tmp_path.chmod(0o755)
+
+    line = refused(capsys, "list", "--keys-dir", str(tmp_path))
+
+    assert "it holds no server.key, server.pub, client.key; make them with" in line
+    assert "chmod" not in line

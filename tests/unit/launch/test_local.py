@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from dataclasses import replace
 from io import StringIO
@@ -11,6 +13,7 @@ from rich.console import Console
 from common.config import CoreName, EnvSettings, Settings
 from common.errors import CoreUnavailable
 from common.run_paths import RunPaths
+from launch import local
 from launch.local import announce_start, settle_core
 from launch.options import parse_local
 from launch.resume_choice import changed_settings
@@ -102,3 +105,26 @@ def test_a_run_may_go_on_with_another_core(tmp_path: Path) -> None:
 )
 def test_presets_for_training_take_the_fastest_core(preset: str, core: str) -> None:
     assert parse_local(["--preset", preset, "--fresh"]).settings.env.core == core
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(errno.EIO, 75), (errno.EMFILE, 75), (errno.EACCES, 2), (errno.EROFS, 2)]
+)
+def test_an_error_of_the_system_that_nobody_foresaw_is_one_line_with_the_path(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    number: int,
+    code: int,
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number), "/some/folder")
+
+    monkeypatch.setattr("os.umask", lambda _: 0)
+    monkeypatch.setattr(local, "make_run_dir", fail)
+    words = ["--runs-dir", str(tmp_path), "--device", "cpu", "--game", "corridor"]
+
+    assert local.main(words) == code
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"python launch/local.py: /some/folder: {os.strerror(number)}; ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -10,9 +11,21 @@ import zmq
 
 from common.codec import Array, decode, encode
 from common.config import Settings
-from common.messages import PROTOCOL_VERSION, BlockMessage, Hello, Welcome
+from common.messages import (
+    PROTOCOL_VERSION,
+    BlockMessage,
+    Hello,
+    InlineBatchReply,
+    Message,
+    SampleRequest,
+    Welcome,
+)
+from common.networks import build_network
+from common.state_dicts import plain_state_dict
+from common.weights import WeightHeader, encode_weights, weight_contract
 from tests.block_factory import cut_block, random_play
 from tests.faults.mutations import Example
+from tests.learner_factory import random_batch
 from tests.message_factory import EXAMPLES, example_arrays
 
 INCARNATION = 1
@@ -59,6 +72,38 @@ def telemetry_of(settings: Settings) -> list[Example]:
     """As the actors of this run send it."""
     owner = {"run_id": settings.run.run}
     return [(replace(EXAMPLES[tag], **owner), {}) for tag in ("heartbeat", "episode")]
+
+
+def weights_of(settings: Settings) -> bytes:
+    """As the learner of this run would send them."""
+    contract = weight_contract(settings)
+    network = build_network("small", settings.spec, settings.learner.num_quantiles)
+    header = WeightHeader(
+        run_id=contract.run_id,
+        generation=1,
+        version=1,
+        agent_steps=0,
+        stage_shares={},
+        network=contract.network,
+        num_quantiles=contract.num_quantiles,
+        spec=contract.spec,
+    )
+    return encode_weights(header, plain_state_dict(network))
+
+
+def batch_for(
+    request: SampleRequest, settings: Settings
+) -> tuple[InlineBatchReply, dict[str, Array]]:
+    """What a sound server would answer."""
+    example = EXAMPLES["batch_inline"]
+    assert isinstance(example, InlineBatchReply)
+    reply = replace(example, request_id=request.request_id)
+    batch = random_batch(request.batch_size, settings.spec)
+    return reply, {name: getattr(batch, name).numpy() for name in reply.arrays}
+
+
+def whole(message: Message, arrays: Mapping[str, Array]) -> list[bytes]:
+    return [bytes(frame) for frame in encode(message, arrays)]
 
 
 def _block_message() -> BlockMessage:

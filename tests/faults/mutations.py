@@ -44,8 +44,10 @@ RAW: Final = (
     b"\x93" * 2_000,
 )
 CHECKSUM_BYTES: Final = 4
+WEIGHTS_PREFIX: Final = 4
 SEALED_SHARE: Final = 0.8
 ARRAY_SHARE: Final = 0.8
+LARGE_SHARE: Final = 0.15
 HALF: Final = 0.5
 EXTREMES: Final[Mapping[str, tuple[float, ...]]] = {
     "u": (0, 3, 7, 255),
@@ -85,8 +87,7 @@ class Mutator:
         if isinstance(message, BlockMessage):
             message = replace(message, sequence=self._drawn)
         if arrays and self._rng.random() < ARRAY_SHARE:
-            name = self._rng.choice(list(arrays))
-            return _frames(message, {**arrays, name: self._array_changed(arrays[name])})
+            return self.array_damaged(message, arrays)
         header, *rest = _frames(message, arrays)
         content = _unpacked(header)
         content["f"] = self._replaced(content["f"])
@@ -99,16 +100,35 @@ class Mutator:
         )
         return change(frames)
 
+    def array_damaged(self, message: Message, arrays: Mapping[str, Array]) -> list[bytes]:
+        """One array has another shape, type or value; all checksums are right."""
+        name = self._rng.choice(list(arrays))
+        return _frames(message, {**arrays, name: self._array_changed(arrays[name])})
+
     def weights(self, frame: bytes) -> bytes:
-        """Cut or changed, but not in the fields that say whose they are: those end an actor."""
-        fields_end = frame.index(b"\xa1t")
-        match self._rng.randrange(3):
+        """Cut, changed, or sealed with other rows; whose they are is not: that ends an actor."""
+        while (damaged := self._weights_once(frame)) == frame:
+            pass
+        return damaged
+
+    def _weights_once(self, frame: bytes) -> bytes:
+        match self._rng.randrange(4):
             case 0:
                 return frame[: self._rng.randrange(len(frame))]
             case 1:
-                return frame[:fields_end] + self._bytes_changed(frame[fields_end:])
+                return self._bytes_changed(frame)
+            case 2:
+                return self._bytes_changed(frame[:WEIGHTS_PREFIX]) + frame[WEIGHTS_PREFIX:]
             case _:
-                return self._bytes_changed(frame[:4]) + frame[4:]
+                return self._rows_changed(frame)
+
+    def _rows_changed(self, frame: bytes) -> bytes:
+        end = WEIGHTS_PREFIX + int.from_bytes(frame[:WEIGHTS_PREFIX], "little")
+        content = _unpacked(frame[WEIGHTS_PREFIX:end])
+        key = self._rng.choice("th")
+        content[key] = self._replaced(content[key])
+        header = seal(msgpack.packb(content))
+        return len(header).to_bytes(WEIGHTS_PREFIX, "little") + header + frame[end:]
 
     def subscription(self) -> bytes:
         """What a subscriber may say: the first byte decides whether it wants or leaves."""
@@ -146,11 +166,13 @@ class Mutator:
             key = rng.choice(list(value))
             if rng.random() < 0.1:
                 return {name: one for name, one in value.items() if name != key}
-            return {**value, key: self._replaced(value[key])}
+            # A number far ahead is taken, and all blocks after it are too old to be looked at.
+            other = rng.choice(HOSTILE) if key == "sequence" else self._replaced(value[key])
+            return {**value, key: other}
         if isinstance(value, list) and value and rng.random() < 0.8:
             index = rng.randrange(len(value))
             return [*value[:index], self._replaced(value[index]), *value[index + 1 :]]
-        is_number = type(value) is int and rng.random() < HALF
+        is_number = type(value) is int and rng.random() < LARGE_SHARE
         return rng.choice(LARGE if is_number else HOSTILE)
 
     def _damage(self, frames: list[bytes]) -> list[bytes]:

@@ -5,23 +5,28 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-import psutil
 import pytest
 import zmq
 
-from common.codec import decode, encode
-from common.config import Settings
-from common.errors import BadMessage
 from common.jsonl import last_record
-from common.messages import MAX_HEADER_BYTES, Identify, Welcome
-from common.networks import build_network
-from common.state_dicts import plain_state_dict
-from common.weights import WeightHeader, encode_weights, weight_contract
-from tests.faults.fuzz_roles import examples_of, hello, join, telemetry_of
+from common.messages import MAX_HEADER_BYTES, Identify, Stats, StatsRequest
+from launch.control import ask
+from tests.faults.fuzz_roles import (
+    batch_for,
+    examples_of,
+    hello,
+    join,
+    telemetry_of,
+    weights_of,
+    whole,
+)
+from tests.faults.hostile_server import HostileServer
+from tests.faults.memory_watch import Watch
 from tests.faults.mutations import Mutator
 from tests.process_system import ProcessSystem, free_endpoints
 from tests.run_factory import corridor_settings
@@ -46,6 +51,11 @@ REASONS: Final = {
     *("shared_file", "batch_size"),
 }
 """Of decoding, of roles, and of every handler that looks at values."""
+BATCH_REASONS: Final = ("shape", "dtype", "action", "returns", "discounts", "weights")
+BAD_BATCHES: Final = 300
+"""A learner that got a bad one waits a moment before it asks again."""
+LOST_WITH_A_LINE: Final = 3_000
+"""More than the queues of both sides hold: a process that gets no time misses its heartbeats."""
 
 
 @pytest.fixture
@@ -72,22 +82,6 @@ def open_socket() -> Iterator[Open]:
     for socket in opened:
         socket.close(linger=0)
     context.term()
-
-
-@dataclass
-class Watch:
-    """Memory of a process before and after."""
-
-    process: psutil.Process
-    before_mb: float
-
-    @classmethod
-    def of(cls, system: ProcessSystem, peer: str) -> Watch:
-        process = psutil.Process(system.processes[peer].pid)
-        return cls(process, process.memory_info().rss / 2**20)
-
-    def growth_mb(self) -> float:
-        return self.process.memory_info().rss / 2**20 - self.before_mb
 
 
 def send_all(
@@ -146,31 +140,6 @@ def attack_replay(system: ProcessSystem, open_socket: Open) -> int:
     return sent
 
 
-def weights_of(settings: Settings) -> bytes:
-    """As the learner of this run would send them."""
-    contract = weight_contract(settings)
-    network = build_network("small", settings.spec, settings.learner.num_quantiles)
-    header = WeightHeader(
-        run_id=contract.run_id,
-        generation=1,
-        version=1,
-        agent_steps=0,
-        stage_shares={},
-        network=contract.network,
-        num_quantiles=contract.num_quantiles,
-        spec=contract.spec,
-    )
-    return encode_weights(header, plain_state_dict(network))
-
-
-def sends_away(frames: list[bytes]) -> bool:
-    """A server of another version, or one that refuses, ends an actor: not what is tried here."""
-    try:
-        return decode(frames).message.tag == "refused"
-    except BadMessage as error:
-        return error.reason == "protocol"
-
-
 @pytest.mark.fault(
     28,
     "100,000 damaged messages to each socket of replay server and learner",
@@ -213,41 +182,105 @@ def test_servers_stand_damaged_messages(
     assert max(growth.values()) < MAX_GROWTH_MB, growth
 
 
+def hostile_server(system: ProcessSystem, open_socket: Open, package: str) -> HostileServer:
+    """With one client, which has been welcomed."""
+    server = HostileServer.at(open_socket(zmq.ROUTER), system.settings.endpoints.replay_endpoint)
+    system.start(package)
+    server.wait_for_client(DEADLINE_S)
+    return server
+
+
+def wait_for_rejects(system: ProcessSystem, peer: str, server: HostileServer) -> int:
+    """All that cannot be read is counted, but for what was on a line that was replaced."""
+    with suppress(AssertionError):
+        wait_until("all", lambda: system.number(peer, "answers_bad") >= server.undecodable, 10)
+    counted = int(system.number(peer, "answers_bad"))
+    assert counted >= server.undecodable - LOST_WITH_A_LINE
+    return counted
+
+
 @pytest.mark.fault(
     29,
     "100,000 damaged answers and weights to an actor",
-    "no crash, no growth, it plays as soon as real weights come",
+    "no crash, no growth, answers counted, it plays as soon as real weights come",
 )
 def test_an_actor_stands_a_broken_server(
     system: ProcessSystem,
     open_socket: Open,
     measured: Callable[[str], None],
 ) -> None:
-    endpoints = system.settings.endpoints
-    router, weights = open_socket(zmq.ROUTER), open_socket(zmq.XPUB)
-    router.bind(endpoints.replay_endpoint)
-    weights.bind(endpoints.weights_endpoint)
-    system.start("actor")
-    assert router.poll(40_000)
-    routing = router.recv_multipart()[0]
-    welcome = [bytes(f) for f in encode(Welcome(server_incarnation=1, window=4), {})]
-    router.send_multipart([routing, *welcome])
+    weights, frame = open_socket(zmq.XPUB), weights_of(system.settings)
+    weights.bind(system.settings.endpoints.weights_endpoint)
+    server = hostile_server(system, open_socket, "actor")
     watch, mutator = Watch.of(system, "actor-0"), Mutator(seed=2)
-    frame = weights_of(system.settings)
 
-    for number in range(MESSAGES):
+    for _ in range(MESSAGES // 10):
+        # An actor that looks up finds the newest frame only, whatever is sent: so fewer of them.
         weights.send(mutator.weights(frame))
-        frames = mutator.message()
-        if not sends_away(frames):
-            router.send_multipart([routing, *frames])
-        if number % 500 == 0:
-            time.sleep(0.01)
-            while router.poll(0):
-                router.recv_multipart()
-    wait_until("bad weights are counted", lambda: system.number("actor-0", "weights_bad") > 0, 20)
+        server.flood(mutator.message, 10)
+    counted = wait_for_rejects(system, "actor-0", server)
+    bad_weights, played = (system.number("actor-0", n) for n in ("weights_bad", "progress"))
+    growth_mb, began_s = watch.growth_mb(), time.monotonic()
+    weights.send(frame)
+    while not (is_playing := system.number("actor-0", "progress") > 0):
+        assert time.monotonic() < began_s + DEADLINE_S, "real weights came, nobody plays"
+        server.listen(100)
 
-    assert system.processes["actor-0"].poll() is None
-    growth_mb = watch.growth_mb()
-    bad = system.number("actor-0", "weights_bad")
-    measured(f"{bad:,.0f} bad weights counted; growth {growth_mb:.0f} MB")
+    measured(
+        f"{counted:,} of {server.undecodable:,} bad answers and {bad_weights:,.0f} bad weights "
+        f"counted; growth {growth_mb:.0f} MB; plays after {time.monotonic() - began_s:.1f} s"
+    )
+    assert played == 0
+    assert is_playing
+    assert counted <= server.undecodable
+    assert bad_weights > MESSAGES / 1_000
     assert growth_mb < MAX_GROWTH_MB
+
+
+@pytest.mark.fault(
+    29,
+    "100,000 damaged answers to the learner, batches among them",
+    "no crash, no growth, answers counted, it learns as soon as real batches come",
+)
+def test_a_learner_stands_a_broken_server(
+    system: ProcessSystem,
+    open_socket: Open,
+    measured: Callable[[str], None],
+) -> None:
+    server, settings = hostile_server(system, open_socket, "learner"), system.settings
+    mutator = Mutator(seed=3)
+
+    damaged = 0
+    while damaged < BAD_BATCHES:
+        damaged += server.answer(lambda asked: mutator.array_damaged(*batch_for(asked, settings)))
+    watch = Watch.of(system, "learner-0")
+    server.flood(mutator.message, MESSAGES - damaged)
+    counted = wait_for_rejects(system, "learner-0", server)
+    updates, began_s = system.number("learner-0", "progress"), time.monotonic()
+    while system.number("learner-0", "progress") < updates + 20:
+        assert time.monotonic() < began_s + DEADLINE_S, "real batches came, nobody learns"
+        server.answer(lambda asked: whole(*batch_for(asked, settings)))
+
+    beat = system.beat("learner-0")
+    measured(
+        f"{counted:,} bad answers counted, {server.undecodable:,} of them no messages; growth "
+        f"{watch.growth_mb():.0f} MB; 20 updates after {time.monotonic() - began_s:.1f} s"
+    )
+    assert counted <= server.sent + damaged
+    assert {f"bad_batch_{name}" for name in BATCH_REASONS} <= beat.keys()
+    assert watch.growth_mb() < MAX_GROWTH_MB
+
+
+def test_a_controller_finds_its_answer_among_damaged_ones(
+    system: ProcessSystem, open_socket: Open
+) -> None:
+    endpoint = system.settings.endpoints.replay_endpoint
+    server, mutator = HostileServer.at(open_socket(zmq.ROUTER), endpoint), Mutator(seed=4)
+
+    with ThreadPoolExecutor() as threads:
+        answer = threads.submit(ask, system.settings, StatsRequest(), DEADLINE_S)
+        server.wait_for_client(DEADLINE_S)
+        server.flood(mutator.message, MESSAGES // 20)
+        server.say(Stats(values={"replay_size": 5}))
+
+        assert answer.result(DEADLINE_S) == Stats(values={"replay_size": 5})

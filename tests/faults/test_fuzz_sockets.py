@@ -252,6 +252,7 @@ def test_a_learner_stands_a_broken_server(
 
     damaged = 0
     while damaged < BAD_BATCHES:
+        assert system.processes["learner-0"].poll() is None, "a bad batch ended it"
         damaged += server.answer(lambda asked: mutator.array_damaged(*batch_for(asked, settings)))
     watch = Watch.of(system, "learner-0")
     server.flood(mutator.message, MESSAGES - damaged)

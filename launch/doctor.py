@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from launch.run_health import (
     check_leftovers,
     check_lines,
     check_pointers,
+    check_resume,
     check_saved_replay,
     check_traces,
     checkpoint_finding,
@@ -88,6 +90,8 @@ class Diagnosis:
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = command_words(argv, "--run")
+    # What is logged on the way stands in the findings.
+    logging.basicConfig(handlers=[logging.NullHandler()])
     try:
         args = parse_args(PROGRAM, words, DoctorArgs())
         paths = find_run(args.run)
@@ -95,6 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             diagnosis = examine(paths, args)
             if args.repair:
                 repair(diagnosis)
+            diagnosis.findings += check_resume(paths)
     except MarioError as error:
         return refuse(PROGRAM, error)
     except OSError as error:

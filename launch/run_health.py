@@ -18,12 +18,19 @@ from common.checkpoint_files import (
     read_manifest,
     verify_checkpoint,
 )
-from common.errors import CheckpointCorrupt, ConfigError, TraceInvalid
+from common.errors import CheckpointCorrupt, CheckpointMissing, ConfigError, TraceInvalid
 from common.file_lock import lock_holder
 from common.ids import peer_id
 from common.jsonl import last_record, line_problem
 from common.leftovers import find_leftovers
-from common.resume import ABANDONED_PREFIX, BEST_NAME, EVALUATING_NAME, LATEST_NAME, read_pointer
+from common.resume import (
+    ABANDONED_PREFIX,
+    BEST_NAME,
+    EVALUATING_NAME,
+    LATEST_NAME,
+    find_resume,
+    read_pointer,
+)
 from common.role_lock import SOLE_ROLES
 from common.run_paths import RunPaths
 from common.saved_replay import check_cut, cut_leftovers, cuts_folder
@@ -121,6 +128,19 @@ def _pointer_problem(pointer: Path, bad: Collection[Path], required: Sequence[st
 
 def _is_older(name: str | None, newest: Path | None) -> bool:
     return name is not None and newest is not None and name.isdigit() and name < newest.name
+
+
+def check_resume(paths: RunPaths) -> list[Finding]:
+    """What the launcher would say; of a model, which nobody resumes, nothing."""
+    if required_files(paths) == PLAYABLE_FILES and checkpoints_of(paths):
+        return []
+    try:
+        find_resume(paths.root)
+    except (CheckpointCorrupt, CheckpointMissing) as error:
+        problem = str(error).removeprefix(f"{paths.root}: ").removeprefix(f"{paths.checkpoints}: ")
+        remedy = "the launcher refuses to go on with this run"
+        return [Finding(path=paths.checkpoints, problem=problem, remedy=remedy)]
+    return []
 
 
 def check_config(paths: RunPaths) -> list[Finding]:

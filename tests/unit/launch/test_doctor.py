@@ -174,15 +174,52 @@ def test_a_checkpoint_of_another_network_is_told_and_left_where_it_is(
     assert (run / NEWEST).is_dir()
 
 
-def test_a_run_without_any_valid_checkpoint_is_refused_after_the_repair(run: Path) -> None:
+def test_a_run_without_any_valid_checkpoint_is_refused_after_the_repair(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("00000000001", "00000000002"):
         damage(run / "checkpoints" / name)
 
-    assert main([str(run), "--repair"]) == 0
+    assert main([str(run), "--repair"]) == 1
 
+    assert "expected a checkpoint, got only 2 in quarantine" in capsys.readouterr().out
     assert not list((run / "checkpoints").iterdir())
     with pytest.raises(CheckpointMissing, match="quarantine"):
         find_resume(run)
+
+
+def all_in_quarantine(run: Path) -> None:
+    (run / "quarantine").mkdir()
+    (run / "checkpoints").rename(run / "quarantine" / "checkpoints")
+
+
+def a_file_for_checkpoints(run: Path) -> None:
+    shutil.rmtree(run / "checkpoints")
+    (run / "checkpoints").touch()
+
+
+@pytest.mark.parametrize(
+    ("harm", "problem"),
+    [
+        (all_in_quarantine, "expected a checkpoint, got only 2 in quarantine"),
+        (a_file_for_checkpoints, "expected a folder, got something else; move it"),
+    ],
+)
+@pytest.mark.parametrize("metrics", [True, False])
+def test_a_run_that_the_launcher_refuses_is_not_healthy(
+    run: Path,
+    harm: Callable[[Path], None],
+    problem: str,
+    metrics: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    harm(run)
+    if not metrics:
+        (run / "metrics.jsonl").unlink()
+
+    assert main([str(run)]) == 1
+
+    assert f"WRONG checkpoints: {problem}" in capsys.readouterr().out
 
 
 def test_repair_keeps_the_good_lines_and_the_bad_ones(run: Path) -> None:

@@ -94,6 +94,13 @@ def start(
     return process
 
 
+def tell_to_stop(process: subprocess.Popen[str], number: signal.Signals) -> None:
+    """Returns when it has begun to."""
+    process.send_signal(number)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "stopping\n"
+
+
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)],
@@ -115,9 +122,7 @@ def test_a_second_signal_ends_at_once_with_the_code_of_the_first(
     started: list[subprocess.Popen[str]],
 ) -> None:
     process = start(PATIENT.format(linger_s=60), started)
-    process.send_signal(signal.SIGINT)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "stopping\n"
+    tell_to_stop(process, signal.SIGINT)
     time.sleep(2 * ECHO_S)
 
     started_s = time.monotonic()
@@ -134,9 +139,7 @@ def test_a_signal_to_the_process_and_then_to_its_group_is_one(
 ) -> None:
     process = start(PATIENT.format(linger_s=0.5), started)
 
-    process.send_signal(signal.SIGTERM)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "stopping\n"
+    tell_to_stop(process, signal.SIGTERM)
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=DEADLINE_S)
 
@@ -148,9 +151,7 @@ def test_whoever_has_a_launcher_goes_on_saving_whatever_others_send(
     started: list[subprocess.Popen[str]],
 ) -> None:
     process = start(PATIENT.format(linger_s=1.0), started, has_launcher=True)
-    process.send_signal(signal.SIGTERM)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "stopping\n"
+    tell_to_stop(process, signal.SIGTERM)
 
     time.sleep(2 * ECHO_S)
     process.send_signal(signal.SIGTERM)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from common.abandoned import set_aside_in
 from common.atomic_files import write_atomic
 from common.checkpoint_files import (
     FILE_NAME,
@@ -35,8 +36,6 @@ QUARANTINE_FOLDER = "quarantine"
 """Where `launch/doctor.py --repair` moves what is damaged; no checkpoint is taken from there."""
 REPLAY_FOLDER = "replay"
 """Of saved replays: they have the names of checkpoints and are none."""
-ABANDONED_PREFIX = "abandoned-"
-"""Checkpoints beyond the one that a run went back to are renamed so."""
 MAX_POINTER_BYTES = 256
 MAX_SEARCHED_ENTRIES = 20_000
 
@@ -149,8 +148,8 @@ def _pointed(checkpoints_dir: Path, name: str) -> list[Path]:
 
 def _withdrawn(run_dir: Path) -> list[Path]:
     """Checkpoints that were taken out of use: a run that had any does not begin afresh silently."""
-    abandoned = (run_dir / CHECKPOINTS_FOLDER).glob(f"{ABANDONED_PREFIX}*")
-    return [*sorted(abandoned), *_walk(run_dir / QUARANTINE_FOLDER)]
+    abandoned = set_aside_in(run_dir / CHECKPOINTS_FOLDER)
+    return [*abandoned, *_walk(run_dir / QUARANTINE_FOLDER)]
 
 
 def _search(root: Path) -> list[Path]:

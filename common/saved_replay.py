@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from common.abandoned import name_before, set_aside_in
 from common.checkpoint_files import (
     FILE_NAME,
     NUMBERED_NAME,
@@ -53,10 +54,26 @@ def cut_names(root: Path) -> list[str]:
 
 
 def cut_wanted(resume: Path | None, checkpoints: Path) -> str:
-    """The name that the cut of a checkpoint has, or `none`: those of other runs are not ours."""
+    """The name of the checkpoint that a cut must belong to, or `none`: other runs' are not ours."""
     if resume is None or resume.parent.resolve() != checkpoints.resolve():
         return "none"
-    return resume.name if NUMBERED_NAME.fullmatch(resume.name) else "none"
+    is_ours = NUMBERED_NAME.fullmatch(resume.name) or name_before(resume.name)
+    return resume.name if is_ours else "none"
+
+
+def cut_candidates(root: Path, wanted: str) -> list[str]:
+    """Cuts that may be taken over for a checkpoint, or `auto`, or `none`; the best one first.
+
+    With a checkpoint that was abandoned its cut comes first, which was abandoned with it.
+    """
+    if wanted in ("", "none"):
+        return []
+    if wanted == "auto":
+        return cut_names(root)
+    number = name_before(wanted)
+    aside = [path.name for path in set_aside_in(cuts_folder(root))] if number else []
+    with_it = [name for name in aside if name_before(name) == number]
+    return with_it + [name for name in cut_names(root) if name <= (number or wanted)]
 
 
 def saved_capacity(root: Path, wanted: str) -> int:
@@ -64,13 +81,12 @@ def saved_capacity(root: Path, wanted: str) -> int:
 
     Memory may be free in other amounts now; a buffer of another size could not take it over.
     """
-    for name in cut_names(root):
-        if wanted in ("auto", name) or name < wanted:
-            try:
-                state = load_state(cuts_folder(root) / name, CUT_FILES)
-                return int(str(state["capacity_items"]))
-            except (CheckpointCorrupt, KeyError, ValueError):
-                continue
+    for name in cut_candidates(root, wanted):
+        try:
+            state = load_state(cuts_folder(root) / name, CUT_FILES)
+            return int(str(state["capacity_items"]))
+        except (CheckpointCorrupt, KeyError, ValueError):
+            continue
     return 0
 
 
@@ -118,7 +134,8 @@ def check_cut(root: Path, name: str) -> None:
 
 def named_pages(root: Path) -> set[str]:
     """Pages that some cut needs; raises CheckpointCorrupt when one of the cuts cannot say."""
-    folders = [cuts_folder(root) / name for name in cut_names(root)]
+    cuts = cuts_folder(root)
+    folders = [*(cuts / name for name in cut_names(root)), *set_aside_in(cuts)]
     return {page.name for one in folders for page in page_files(load_state(one, CUT_FILES))}
 
 

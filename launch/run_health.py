@@ -10,6 +10,7 @@ from typing import Literal
 
 import psutil
 
+from common.abandoned import set_aside_in
 from common.checkpoint_files import (
     MANIFEST_NAME,
     PLAYABLE_FILES,
@@ -24,7 +25,6 @@ from common.ids import peer_id
 from common.jsonl import last_record, line_problem
 from common.leftovers import find_leftovers
 from common.resume import (
-    ABANDONED_PREFIX,
     BEST_NAME,
     EVALUATING_NAME,
     LATEST_NAME,
@@ -60,7 +60,7 @@ def checkpoints_of(paths: RunPaths) -> list[Path]:
     """All of them: numbered, abandoned, and those under another name that a pointer names."""
     folder = paths.checkpoints
     numbered = list_numbered(folder)
-    abandoned = sorted(folder.glob(f"{ABANDONED_PREFIX}*"))
+    abandoned = set_aside_in(folder)
     named = {read_pointer(folder, name) for name in (LATEST_NAME, BEST_NAME, EVALUATING_NAME)}
     others = sorted(folder / name for name in named if name and (folder / name).exists())
     return list(dict.fromkeys([*numbered, *abandoned, *others]))
@@ -214,9 +214,12 @@ def check_leftovers(paths: RunPaths) -> list[Finding]:
         found.append(
             Finding(path=path, problem=problem, remedy=remedy, mend="move", is_wrong=False)
         )
-    for path in sorted(paths.checkpoints.glob(f"{ABANDONED_PREFIX}*")):
+    problem = "abandoned when the run went back to an earlier checkpoint"
+    for path in set_aside_in(paths.checkpoints):
         remedy = "`--resume PATH` takes it up again; remove it if nobody will"
-        problem = "abandoned when the run went back to an earlier checkpoint"
+        found.append(Finding(path=path, problem=problem, remedy=remedy, is_wrong=False))
+    for path in set_aside_in(cuts_folder(paths.replay)):
+        remedy = "it is taken up with its checkpoint; remove both if nobody will"
         found.append(Finding(path=path, problem=problem, remedy=remedy, is_wrong=False))
     return found
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from common.abandoned import name_before
 from common.config import Settings
 from common.errors import CheckpointCorrupt
 from common.resume import ResumePoint
 from common.run_paths import RunPaths
-from common.saved_replay import check_cut, cut_names, cut_wanted
+from common.saved_replay import check_cut, cut_candidates, cut_wanted
 
 SHAPING = frozenset({"capacity", "block_steps", "float16_scalars"})
 """Settings that a saved replay must share with the run that takes it over."""
@@ -26,14 +27,12 @@ def replay_news(
         yield f"WARNING: the saved replay does not fit {names}: the buffer begins empty"
         return
     wanted = cut_wanted(resume.path, paths.checkpoints)
-    for name in cut_names(paths.replay):
-        if wanted == "none" or name > wanted:
-            continue
+    for name in cut_candidates(paths.replay, wanted):
         try:
             check_cut(paths.replay, name)
         except CheckpointCorrupt as error:
             yield f"WARNING: passed over a saved replay: {error}"
             continue
-        yield f"with the replay that was saved at {int(name):,} agent steps"
+        yield f"with the replay that was saved at {int(name_before(name) or name):,} agent steps"
         return
     yield "WARNING: there is no saved replay for it: the buffer begins empty"

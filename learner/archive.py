@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from common.checkpoint_files import JsonObject
+from common.checkpoint_files import JsonObject, checkpoint_name
 from common.errors import MarioError
 from learner.checkpoint import checkpoint_of, prune_checkpoints, write_checkpoint
 from learner.update import Learner
@@ -48,6 +48,10 @@ class Archive:
         is_milestone = agent_steps // interval > self._last_agent_steps // interval
         return is_milestone or self._clock() - self._last_s >= self._interval_s
 
+    def has(self, agent_steps: int) -> bool:
+        """Whether a checkpoint stands there already: it is kept, and so is the replay with it."""
+        return (self._folder / checkpoint_name(agent_steps)).exists()
+
     def save(self, learner: Learner, agent_steps: int, run: JsonObject) -> Path | None:
         """The checkpoint, or None when it could not be written and training goes on."""
         self._last_s = self._clock()
@@ -61,7 +65,6 @@ class Archive:
             self._note_failure(error)
             return None
         self.failures_in_a_row, self.last_error = 0, None
-        log.info("checkpoint written", extra={"path": path})
         return path
 
     def _note_failure(self, error: OSError) -> None:

@@ -84,8 +84,8 @@ def _secure_start(loop: LearnerLoop, paths: RunPaths, agent_steps: int) -> None:
 
     Written first, then the others set aside: a kill in between must not leave a run without any.
     """
-    known = list_numbered(paths.checkpoints)
-    if any(int(path.name) <= agent_steps for path in known) or loop.save():
+    known = {int(path.name) for path in list_numbered(paths.checkpoints)}
+    if agent_steps in known or loop.save():
         set_aside_newer(paths.checkpoints, agent_steps)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 from safetensors.torch import save
 from torch import Tensor
 
+from common.abandoned import set_aside
 from common.atomic_files import (
     publish_directory,
     remove_directory,
@@ -31,7 +31,7 @@ from common.checkpoint_files import (
 )
 from common.errors import CheckpointCorrupt
 from common.leftovers import find_leftovers, temporary_checkpoint_name
-from common.resume import ABANDONED_PREFIX, LATEST_NAME, SPARED_NAMES, read_pointer
+from common.resume import LATEST_NAME, SPARED_NAMES, read_pointer
 from learner.random_states import capture_random_states, restore_random_states
 from learner.snapshot import LearnerSnapshot, restore_snapshot, take_snapshot
 from learner.update import Learner
@@ -66,6 +66,7 @@ def write_checkpoint(checkpoints_dir: Path, checkpoint: Checkpoint) -> Path:
     checkpoints_dir.mkdir(parents=True, exist_ok=True)
     final = checkpoints_dir / checkpoint_name(checkpoint.agent_steps)
     if final.exists() and not _set_aside_if_corrupt(final):
+        log.info("checkpoint kept: it is of the same agent steps", extra={"path": final})
         return final
     temporary = checkpoints_dir / temporary_checkpoint_name()
     try:
@@ -76,6 +77,7 @@ def write_checkpoint(checkpoints_dir: Path, checkpoint: Checkpoint) -> Path:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     _point_latest(checkpoints_dir, final.name)
+    log.info("checkpoint written", extra={"path": final})
     return final
 
 
@@ -123,7 +125,7 @@ def set_aside_newer(checkpoints_dir: Path, agent_steps: int) -> list[Path]:
     moved = []
     for path in list_numbered(checkpoints_dir):
         if int(path.name) > agent_steps:
-            moved.append(_set_aside(path))
+            moved.append(set_aside(path))
     return moved
 
 
@@ -169,14 +171,10 @@ def _set_aside_if_corrupt(path: Path) -> bool:
     try:
         verify_checkpoint(path)
     except CheckpointCorrupt as exc:
-        aside = _set_aside(path)
+        aside = set_aside(path)
         log.warning("corrupt checkpoint set aside", extra={"error": str(exc), "path": aside})
         return True
     return False
-
-
-def _set_aside(path: Path) -> Path:
-    return path.rename(path.with_name(f"{ABANDONED_PREFIX}{path.name}-{secrets.token_hex(4)}"))
 
 
 def _newest_valid_name(newest_first: list[Path]) -> str | None:

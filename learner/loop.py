@@ -141,16 +141,17 @@ class LearnerLoop:
 
     def save(self) -> bool:
         """False when the checkpoint could not be written; the older ones still stand."""
-        if self._parts.archive is None:
+        archive, agent_steps = self._parts.archive, self._progress.agent_steps
+        if archive is None:
             return True
         run = {
             "progress": self._progress.to_state(),
             "curriculum": self._parts.curriculum.to_state(),
         }
-        if self._plan.saves_replay:
-            self._source.request_cut(self._progress.agent_steps)
+        if self._plan.saves_replay and not archive.has(agent_steps):
+            self._source.request_cut(agent_steps)
             self.after_cut_request()
-        self.saved = self._parts.archive.save(self._learner, self._progress.agent_steps, run)
+        self.saved = archive.save(self._learner, agent_steps, run)
         return self.saved is not None
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ import logging
 
 import torch
 
+from common.abandoned import name_before
 from common.channels import Network
 from common.config import Settings
 from common.devices import resolve_device
@@ -72,16 +73,17 @@ def build(
 def restore_cut(folder: CutFolder, buffer: ReplayBuffer, wanted: str) -> SavedCut | None:
     """The newest cut that is no newer than the wanted checkpoint and can be read, or nothing.
 
-    `none` begins empty and gives up what was saved; an empty word touches nothing.
+    `none` begins empty and sets aside what was saved; an empty word touches nothing.
     """
     if not wanted:
         return None
     folder.remove_leftovers()
-    if wanted != "auto":
-        folder.forget_after("" if wanted == "none" else wanted)
     if wanted == "none":
+        folder.forget_after("")
         return None
-    for name in folder.names():
+    if wanted != "auto":
+        folder.forget_after(name_before(wanted) or wanted)
+    for name in folder.candidates(wanted):
         try:
             saved = folder.restore(name, buffer)
         except (CheckpointCorrupt, CheckpointMismatch) as error:

@@ -13,6 +13,7 @@ from typing import Final
 
 from safetensors.torch import save
 
+from common.abandoned import set_aside
 from common.atomic_files import publish_directory, remove_directory, sync_directory
 from common.checkpoint_files import (
     STATE_NAME,
@@ -28,6 +29,7 @@ from common.saved_replay import (
     CUT_FILES,
     TENSORS_NAME,
     check_page,
+    cut_candidates,
     cut_leftovers,
     cut_names,
     cuts_folder,
@@ -87,15 +89,19 @@ class CutFolder:
         return saved
 
     def forget_after(self, name: str) -> None:
-        """Remove cuts of a future that was given up: kept, they would be taken for the newest."""
+        """Rename cuts of a future that was given up: else they would be taken for the newest."""
         for newer in self.names():
             if newer > name:
-                log.info("saved replay given up", extra={"cut": newer, "for": name or "none"})
-                remove_directory(cuts_folder(self._root) / newer)
+                aside = set_aside(cuts_folder(self._root) / newer)
+                log.info("saved replay set aside", extra={"cut": aside, "for": name or "none"})
 
     def remove_leftovers(self) -> None:
         for path in cut_leftovers(self._root):
             shutil.rmtree(path, ignore_errors=True)
+
+    def candidates(self, wanted: str) -> list[str]:
+        """What may be restored for a checkpoint, best first."""
+        return cut_candidates(self._root, wanted)
 
     def names(self) -> list[str]:
         """Newest first."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import learner.assembly
+from common.abandoned import set_aside
 from common.checkpoint_files import list_numbered
 from common.config import Settings
 from common.memory_transport import MemoryNetwork
@@ -65,3 +66,17 @@ def test_a_start_from_nothing_abandons_nothing_silently(tmp_path: Path) -> None:
     assert point is not None
     assert point.agent_steps == 0
     assert list(RunPaths.of(settings.run).checkpoints.glob("abandoned-00000000090-*"))
+
+
+def test_a_start_from_an_abandoned_checkpoint_stands_under_its_number_at_once(
+    tmp_path: Path,
+) -> None:
+    """Or else a restart before the next checkpoint would go on from the other line."""
+    settings = corridor_settings(tmp_path)
+    folder = RunPaths.of(settings.run).checkpoints
+    aside = set_aside(write_foreign(settings, folder, 90))
+    write_foreign(settings, folder, 80)
+
+    start(settings, aside)
+
+    assert numbers(settings) == [90, 80]

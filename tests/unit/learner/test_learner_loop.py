@@ -162,6 +162,23 @@ def test_the_end_saves_the_state_and_the_counters(lesson: Lesson) -> None:
     assert line["updates"] == lesson.updates
 
 
+def test_a_checkpoint_that_is_kept_keeps_its_replay(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the replay of one moment would stand beside the weights of another."""
+    lesson = Lesson(changed(settings, "replay", {"checkpoint_replay": True}))
+    asked: list[int] = []
+    monkeypatch.setattr(lesson.loop._source, "request_cut", asked.append)
+    lesson.feed(10)
+    lesson.run(20)
+
+    for _ in range(2):
+        lesson.loop.save()
+
+    assert asked == [10 * BLOCK_ITEMS]
+    lesson.close()
+
+
 def test_the_budget_of_agent_steps_ends_it(settings: Settings) -> None:
     lesson = Lesson(changed(settings, "run", {"max_agent_steps": 12 * BLOCK_ITEMS}))
     lesson.feed(11)

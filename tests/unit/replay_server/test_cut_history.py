@@ -11,9 +11,10 @@ import torch
 from safetensors.torch import save
 
 from common import atomic_files
+from common.abandoned import name_before
 from common.checkpoint_files import load_checkpoint, write_files
 from common.errors import CheckpointCorrupt
-from common.saved_replay import CUT_FILES, TENSORS_NAME, check_cut, saved_capacity
+from common.saved_replay import CUT_FILES, TENSORS_NAME, check_cut, cut_wanted, saved_capacity
 from replay_server import cut_files
 from replay_server.assembly import restore_cut
 from replay_server.cut_files import CutFolder
@@ -178,3 +179,36 @@ def test_pages_are_on_the_disk_before_the_cut_that_names_them(
     before = order[: order.index("published")]
     assert before[:2] == [".bin", "pages"]
     assert before.count(".json") == 2
+
+
+def test_a_future_that_was_given_up_is_kept_with_its_pages_and_comes_back(
+    history: History,
+) -> None:
+    """Whoever takes up the abandoned checkpoint gets the replay that was abandoned with it."""
+    checkpoints = history.root / "checkpoints"
+    before = make_buffer()
+    saved = restore_cut(CutFolder(history.root, before.storage), before, "auto")
+    assert history.taken_over("00000000300") > 0
+    history.cut([350, 400])
+
+    wanted = cut_wanted(checkpoints / "abandoned-00000000500-0a1b2c3d", checkpoints)
+    after = make_buffer()
+    again = restore_cut(CutFolder(history.root, after.storage), after, wanted)
+
+    assert again is not None
+    assert saved is not None
+    assert again.layout == saved.layout
+    assert torch.equal(again.quanta, saved.quanta)
+    assert saved_capacity(history.root, wanted) == CAPACITY
+
+
+def test_taking_up_an_abandoned_checkpoint_deletes_nothing(history: History) -> None:
+    cuts = history.root / "cuts"
+
+    history.taken_over("abandoned-00000000400-0a1b2c3d")
+
+    assert {name_before(path.name) or path.name for path in cuts.iterdir()} == set(
+        names([300, 400, 500])
+    )
+    for path in cuts.iterdir():
+        check_cut(history.root, path.name)

@@ -34,13 +34,13 @@ train: $(VENV)/.installed
 
 # Two at a time, file by file: most of these tests wait for processes.
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not nightly and not faults_only" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -rs -m "not nightly and not faults_only" $(ARGS)
 
 nightly: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m nightly $(ARGS)
 
 faults: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not nightly" tests/faults --fault-table docs/reliability.md $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -rs -m "not nightly" tests/faults --fault-table docs/reliability.md $(ARGS)
 
 soak: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.faults.soak $(ARGS)

@@ -1,7 +1,8 @@
 """One line per fault: what is promised, what was measured, whether it held.
 
 A test names its row with `@pytest.mark.fault(number, fault, promise)` and says what it saw through
-the fixture `measured`; the table is printed at the end, and written with `--fault-table FILE`.
+the fixture `measured`; the table is printed at the end, and written with `--fault-table FILE`, but
+only a whole one: a row without a test would otherwise vanish without a word.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import pytest
 
 Measured = Callable[[str], None]
 BEGIN, FINISH = "<!-- faults -->\n", "<!-- end -->"
+SOAK_ROW = 25
+"""Half an hour: `make soak`."""
+ROWS = frozenset(range(1, 38)) - {SOAK_ROW}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,8 +61,22 @@ class FaultTable:
             for line in self.lines():
                 terminalreporter.write_line(line)
         path = terminalreporter.config.getoption("fault_table")
-        if path and self.rows:
+        if path and (missing := self.missing()):
+            rows = ", ".join(str(row) for row in missing)
+            terminalreporter.write_line(f"{path} is not written: nothing ran for rows {rows}")
+        elif path:
             write_table(Path(path), self.lines())
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Whoever asked for the whole table must not take a part of it for a success."""
+        config = session.config
+        is_part = bool(config.getoption("keyword"))
+        is_worker = hasattr(config, "workerinput")
+        if config.getoption("fault_table") and self.missing() and not (is_part or is_worker):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def missing(self) -> list[int]:
+        return sorted(ROWS - {row.number for row in self.rows})
 
 
 def write_table(path: Path, lines: list[str]) -> None:

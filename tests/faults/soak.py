@@ -38,7 +38,8 @@ WINDOW_SHARE: Final = 1 / 6
 """The first and the last part that are compared: five minutes of thirty."""
 FLAT: Final = {"rss_mb": 8, "descriptors": 2, "threads": 0}
 """What must not grow, and by how much it may differ whatever its size."""
-MAX_GROWTH: Final = 0.03
+MAX_GROWTH: Final = 0.025
+"""Between the two windows: one per cent in ten minutes of thirty."""
 MIN_RATE_RATIO: Final = 0.95
 
 

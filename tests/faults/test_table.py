@@ -28,14 +28,33 @@ def test_skips():
 """
 
 
+def run_suite(
+    pytester: pytest.Pytester, request: pytest.FixtureRequest, rows: str, *words: str
+) -> pytest.RunResult:
+    table = (request.path.parent / "conftest.py").read_text()
+    pytester.makeconftest(f"{table}\nROWS = {rows}\n")
+    pytester.makeini("[pytest]\nmarkers = fault(number, fault, promise): a row")
+    pytester.makepyfile(SUITE)
+    return pytester.runpytest_subprocess("--fault-table", "table.md", "-p", "no:xdist", *words)
+
+
+@pytest.mark.parametrize(("words", "code"), [((), 1), (("-k", "holds"), 0)])
+def test_a_part_of_the_table_is_not_written(
+    pytester: pytest.Pytester, request: pytest.FixtureRequest, words: tuple[str, ...], code: int
+) -> None:
+    breaks = f"{request.node.originalname}.py::test_breaks"
+
+    result = run_suite(pytester, request, "frozenset({2, 4})", "--deselect", breaks, *words)
+
+    assert not (pytester.path / "table.md").exists()
+    assert "is not written: nothing ran for rows 4" in result.stdout.str()
+    assert result.ret == code
+
+
 def test_every_row_has_its_verdict(
     pytester: pytest.Pytester, request: pytest.FixtureRequest
 ) -> None:
-    pytester.makeconftest((request.path.parent / "conftest.py").read_text())
-    pytester.makeini("[pytest]\nmarkers = fault(number, fault, promise): a row")
-    pytester.makepyfile(SUITE)
-
-    result = pytester.runpytest_subprocess("--fault-table", "table.md", "-p", "no:xdist")
+    result = run_suite(pytester, request, "frozenset({1, 2, 3})")
 
     assert result.ret == 1
     rows = (pytester.path / "table.md").read_text().splitlines()[2:]

@@ -28,6 +28,7 @@ from common.handshake import open_link
 from common.heartbeat import HeartbeatWriter, Identity
 from common.ids import Role, new_incarnation
 from common.networks import build_network
+from common.phases import PhaseTimer
 from common.run_paths import RunPaths
 from common.seeds import seed_for
 from common.trace_log import TraceLog
@@ -62,11 +63,12 @@ def build(
     ).eval()
     link = open_link(network, endpoints.replay_endpoint, identity, settings.spec, clock=clock)
     subscriber = network.subscriber(endpoints.weights_endpoint)
-    starts = _starts(settings, index)
+    starts, timer = _starts(settings, index), PhaseTimer()
     parts = ActorParts(
         identity=identity,
         lanes=[
-            _lane(settings, index, lane, starts) for lane in range(settings.actor.envs_per_actor)
+            _lane(settings, index, lane, starts, timer)
+            for lane in range(settings.actor.envs_per_actor)
         ],
         policy=Policy(net, seed_for(settings.run.seed, "policy", index)),
         sink=BlockSink(link, settings.actor.send_window, clock=clock),
@@ -81,6 +83,7 @@ def build(
         epsilon_of=_epsilon_of(settings),
         starts=starts,
         traces=TraceLog(paths.process_traces(identity.peer)),
+        timer=timer,
     )
     log.info(
         "environments ready",
@@ -89,7 +92,7 @@ def build(
     return ActorLoop(parts)
 
 
-def _lane(settings: Settings, index: int, lane: int, starts: Starts) -> Lane:
+def _lane(settings: Settings, index: int, lane: int, starts: Starts, timer: PhaseTimer) -> Lane:
     env_index = index * settings.actor.envs_per_actor + lane
     block_steps, num_envs = settings.actor.block_steps, settings.actor.num_envs
     builder = BlockBuilder(
@@ -100,7 +103,7 @@ def _lane(settings: Settings, index: int, lane: int, starts: Starts) -> Lane:
     )
     seed = seed_for(settings.run.seed, "environment", env_index)
     env = build_env(settings, "actor", index)
-    return Lane(env, builder, settings.spec, seed=seed, starts=starts)
+    return Lane(env, builder, settings.spec, seed=seed, starts=starts, timer=timer)
 
 
 def _starts(settings: Settings, index: int) -> Starts:

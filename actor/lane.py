@@ -8,10 +8,11 @@ import numpy as np
 
 from actor.block_builder import BlockBuilder, PlayedStep
 from actor.env.episode import RestorableEnv
-from actor.env.interface import EnvProtocol, Info
+from actor.env.interface import EnvProtocol, Info, TimedEnv
 from actor.frontier import Moment, stretch_of
 from actor.starts import NOWHERE, Place, Starts
 from common.blocks import FLAG_TERMINATED, FLAG_TRUNCATED, U8, StepBlock
+from common.phases import PhaseTimer
 from common.specs import DataSpec
 from common.traces import Trace
 
@@ -41,7 +42,7 @@ class EpisodeSummary:
 class Lane:
     """Owns one environment; `act` plays one agent step and returns the episode if it ended."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts that it is made of
         self,
         env: EnvProtocol,
         builder: BlockBuilder,
@@ -49,8 +50,12 @@ class Lane:
         *,
         seed: int,
         starts: Starts,
+        timer: PhaseTimer | None = None,
     ) -> None:
         self._env = env
+        self._timer = timer or PhaseTimer()
+        if isinstance(env, TimedEnv):
+            env.timer = self._timer
         self._restorable = env if isinstance(env, RestorableEnv) else None
         self._starts = starts
         self._place = Place(spec.no_action)
@@ -66,7 +71,8 @@ class Lane:
 
     def act(self, step: PlayedStep) -> EpisodeSummary | None:
         """Play `step.action`; the rest of `step` is filled in from what the game answers."""
-        observation, reward, terminated, truncated, info = self._env.step(step.action)
+        with self._timer.phase("emulator"):
+            observation, reward, terminated, truncated, info = self._env.step(step.action)
         step.reward = reward
         step.flag = FLAG_TERMINATED if terminated else FLAG_TRUNCATED if truncated else 0
         self._builder.add_step(step, self._env.frame)
@@ -98,7 +104,8 @@ class Lane:
         if start.moment is not None and self._restorable is not None:
             observation, info = self._begin_at(start.moment, self._restorable)
         else:
-            observation, info = self._env.reset(seed=seed, options={"stage": self.stage})
+            with self._timer.phase("emulator"):
+                observation, info = self._env.reset(seed=seed, options={"stage": self.stage})
             self._builder.begin_episode(self._env.frame)
             self.prev_action = self._no_action
         x = int(info.get("x_pos", 0))
@@ -111,7 +118,8 @@ class Lane:
         return np.asarray(observation)
 
     def _begin_at(self, moment: Moment, env: RestorableEnv) -> tuple[U8, Info]:
-        info = env.restore(moment.snapshot)
+        with self._timer.phase("emulator"):
+            info = env.restore(moment.snapshot)
         observation = moment.snapshot.observation
         self._builder.begin_within_episode(observation, moment.prev_action)
         self.prev_action = moment.prev_action

@@ -45,6 +45,8 @@ class ActorParts:
     epsilon_of: EpsilonOf
     starts: Starts
     traces: TraceLog
+    timer: PhaseTimer
+    """Also that of the lanes."""
 
 
 class ActorLoop:
@@ -62,7 +64,7 @@ class ActorLoop:
         self._starts = parts.starts
         self._traces = parts.traces
         self._first_env = parts.identity.index * len(parts.lanes)
-        self._timer = PhaseTimer()
+        self._timer = parts.timer
         self._epsilons: F32 = np.ones(len(parts.lanes), dtype=np.float32)
         self._agent_steps = 0
         self._has_told = False
@@ -76,9 +78,11 @@ class ActorLoop:
 
     def tick(self) -> bool:
         """Play one agent step in every lane, or wait a moment; True when it played."""
-        if self._feed.poll():
-            self._follow_weights()
-        self._sink.pump()
+        with self._timer.phase("weights"):
+            if self._feed.poll():
+                self._follow_weights()
+        with self._timer.phase("send"):
+            self._sink.pump()
         self._submit_ready()
         waits_for = self.waits_for()
         if waits_for is None:
@@ -134,7 +138,7 @@ class ActorLoop:
                 np.array([lane.prev_action for lane in self._lanes], dtype=np.int64),
                 self._epsilons,
             )
-        with self._timer.phase("environment"):
+        with self._timer.phase("blocks"):
             for index, lane in enumerate(self._lanes):
                 step = PlayedStep(
                     action=int(decision.actions[index]),
@@ -147,8 +151,7 @@ class ActorLoop:
                 if finished is not None:
                     self._report(index, finished)
                     self._keep_trace(lane.trace, finished)
-        self._agent_steps += len(self._lanes)
-        with self._timer.phase("blocks"):
+            self._agent_steps += len(self._lanes)
             self._collect_blocks()
 
     def _collect_blocks(self) -> None:
@@ -161,8 +164,10 @@ class ActorLoop:
         while self._ready and self._sink.may_submit():
             index, block = self._ready.pop(0)
             message = self._describe(index)
-            arrays = {name: getattr(block, name) for name in message.arrays}
-            self._sink.submit(message, encode(message, arrays), block.num_items)
+            with self._timer.phase("encode"):
+                frames = encode(message, {name: getattr(block, name) for name in message.arrays})
+            with self._timer.phase("send"):
+                self._sink.submit(message, frames, block.num_items)
 
     def _describe(self, lane_index: int) -> BlockMessage:
         weights = self._feed.current

@@ -77,3 +77,7 @@ class CapacityError(ConfigError):
 
 class ReplayEmpty(MarioError):
     """A sample was asked for before anything was stored."""
+
+
+class BenchmarkFailed(ConfigError):
+    """What was to be measured could not be run here."""

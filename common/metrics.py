@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from common.phases import PHASES
+
 Kind = Literal["counter", "gauge", "mean", "text"]
 
 
@@ -99,6 +101,12 @@ METRICS: tuple[Metric, ...] = (
     Metric("wait_share_replay", "ratio", "mean", "share of time that the replay server waits"),
     Metric(
         "wait_share_learner", "ratio", "mean", "share of time that the learner waits for batches"
+    ),
+    *(
+        Metric(f"{phase}_share_{part}", "ratio", "mean", f"share of time: {meaning}")
+        for part, phases in PHASES.items()
+        for phase, meaning in phases.items()
+        if phase != "wait"
     ),
     Metric("bottleneck", "", "text", "the part that the others wait for"),
     Metric("telemetry_bad_total", "messages", "counter", "telemetry that was not valid"),

@@ -87,7 +87,7 @@ def write_config(paths: RunPaths, settings: Settings) -> None:
         "settings": settings_to_dict(settings),
         "versions": {name: _version(name) for name in VERSIONED}
         | {"python": platform.python_version()},
-        "git_commit": _git_commit(),
+        "git_commit": git_commit(),
         "platform": platform.platform(),
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
@@ -106,7 +106,7 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _git_commit() -> str | None:
+def git_commit() -> str | None:
     """The commit of the code that runs, if it runs from a checkout."""
     git = shutil.which("git")
     if git is None:

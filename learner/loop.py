@@ -20,7 +20,6 @@ from common.heartbeat import HeartbeatWriter
 from common.jsonl import JsonlWriter
 from common.messages import Scalar
 from common.nvml import GpuWatch, Reading
-from common.phases import PhaseTimer
 from learner.archive import Archive
 from learner.batch_source import BatchSource, ReadyBatch
 from learner.curriculum import Curriculum
@@ -33,6 +32,7 @@ from learner.report import (
     RateMeter,
     mean_or_none,
     metrics_line,
+    phase_metrics,
     wait_metrics,
     weight_lag,
 )
@@ -91,7 +91,7 @@ class LearnerLoop:
         self._learner = parts.learner
         self._source = parts.source
         self._progress = parts.progress
-        self._timer = PhaseTimer()
+        self._timer = parts.learner.timer
         self._sums = IntervalSums()
         self._shares: dict[str, float] = {}
         """Of the last interval that was reported."""
@@ -121,8 +121,10 @@ class LearnerLoop:
 
     def tick(self) -> bool:
         """Train on one batch if there is one, then look after everything else that is due."""
-        self._listen()
-        self._parts.publisher.pump()
+        with self._timer.phase("logging"):
+            self._listen()
+        with self._timer.phase("publish"):
+            self._parts.publisher.pump()
         with self._timer.phase("wait"):
             ready = self._source.next(WAIT_MS)
         if ready is not None:
@@ -178,13 +180,13 @@ class LearnerLoop:
         with self._timer.phase("copy"):
             batch = _on_device(ready.batch, self._learner.device)
         for _ in range(self._plan.uses):
-            with self._timer.phase("update"):
-                result = self._learner.update(batch)
+            result = self._learner.update(batch)
             self._sums.add(result)
             self._check_finite()
-        if result.finite:
-            self._source.send_priorities(ready, result.priorities)
-        self._source.release(ready)
+        with self._timer.phase("priorities"):
+            if result.finite:
+                self._source.send_priorities(ready, result.priorities)
+            self._source.release(ready)
 
     def _check_finite(self) -> None:
         if self._learner.consecutive_skipped_updates >= MAX_SKIPPED_IN_A_ROW:
@@ -206,10 +208,11 @@ class LearnerLoop:
     def _look_after(self) -> None:
         if self._parts.publisher.is_due(self._learner.updates):
             self._publish()
-        if time.monotonic() - self._reported_s >= self._plan.metrics_interval_s:
-            self._report()
-        if self._parts.heartbeat.due() or self._has_news():
-            self._beat()
+        with self._timer.phase("logging"):
+            if time.monotonic() - self._reported_s >= self._plan.metrics_interval_s:
+                self._report()
+            if self._parts.heartbeat.due() or self._has_news():
+                self._beat()
         archive = self._parts.archive
         if archive is not None and archive.due(self._progress.agent_steps):
             with self._timer.phase("checkpoint"):
@@ -227,7 +230,7 @@ class LearnerLoop:
         values: dict[str, Scalar] = {"gpu_error": error, "gpu_count": count}
         values["updates_here"] = self._learner.updates - self._first_update
         values |= self._source.bad_answers()
-        values |= {f"share_{name}": round(share, 4) for name, share in self._shares.items()}
+        values |= self._told_shares()
         for gpu in readings or []:
             values.update({f"gpu{gpu['index']}_{name}": value for name, value in gpu.items()})
         if self._parts.archive is not None:
@@ -284,7 +287,13 @@ class LearnerLoop:
             "actors_alive": len(actors),
             "weight_lag_updates": weight_lag(self._learner.updates, actors),
             **wait_metrics(wait_share, actors, replay),
+            **phase_metrics("actors", actors),
+            **phase_metrics("replay", [replay] if replay else []),
+            **phase_metrics("learner", [self._told_shares()]),
         }
+
+    def _told_shares(self) -> dict[str, Scalar]:
+        return {f"share_{name}": round(share, 4) for name, share in self._shares.items()}
 
     def _first_gpu(self) -> Reading | None:
         readings, _ = self._parts.gpus.last() if self._parts.gpus else (None, None)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from common.messages import Scalar
 from common.metrics import METRIC_NAMES
 from common.nvml import Reading
+from common.phases import PHASES
 from learner.update import UpdateResult
 
 GPU_WINDOW_S = 60.0
@@ -86,6 +87,20 @@ def wait_metrics(
         "wait_share_actors": None if actor_share is None else round(actor_share, 4),
         "wait_share_replay": replay_share,
         "bottleneck": find_bottleneck(learner_share, actor_share, replay_share),
+    }
+
+
+def phase_metrics(part: str, beats: Sequence[Mapping[str, Scalar]]) -> dict[str, Scalar]:
+    """Where the time of a part goes, the mean of its processes; waiting has its own metrics."""
+    told = [beat for beat in beats if any(name.startswith("share_") for name in beat)]
+    shares = {
+        phase: mean_or_none([_number(beat.get(f"share_{phase}")) for beat in told])
+        for phase in PHASES[part]
+        if phase != "wait"
+    }
+    return {
+        f"{phase}_share_{part}": None if share is None else round(share, 4)
+        for phase, share in shares.items()
     }
 
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from common.batch import Batch
 from common.errors import ConfigError
 from common.networks import QuantileNetwork
+from common.phases import PhaseTimer
 from common.state_dicts import load_plain_state_dict, plain_state_dict
 from learner.average import WeightAverage
 from learner.losses import LossTerms, NextQuantiles, double_q_loss
@@ -91,18 +92,24 @@ class Learner:
         self.consecutive_skipped_updates = 0
         self.target_syncs = 0
         self.model_compiled = False
+        self.timer = PhaseTimer()
+        """Knows the parts of an update; the loop adds what lies between two of them."""
         self._loss_terms: Callable[[Batch], LossTerms] = self._compute_loss_terms
         self.sync_target()
         self.target_syncs = 0
 
     def update(self, batch: Batch) -> UpdateResult:
         """Train on one batch that lies on the learner's device; the host waits once, at the end."""
-        terms = self._loss_terms(batch)
+        with self.timer.phase("forward"):
+            terms = self._loss_terms(batch)
         grad_norm = self._apply_gradient(terms.loss)
-        # The only transfer of an update: everything the host wants to know in three numbers.
-        loss, q_mean, norm = torch.stack((terms.loss.detach(), terms.q_mean, grad_norm)).tolist()
+        with self.timer.phase("device"):
+            # The only transfer of an update: all that the host wants to know in three numbers.
+            told = torch.stack((terms.loss.detach(), terms.q_mean, grad_norm)).tolist()
+        loss, q_mean, norm = told
         finite = math.isfinite(loss) and math.isfinite(norm)
-        self._count(finite=finite)
+        with self.timer.phase("optimizer"):
+            self._count(finite=finite)
         return UpdateResult(
             loss=loss, priorities=terms.errors, q_mean=q_mean, grad_norm=norm, finite=finite
         )
@@ -147,17 +154,22 @@ class Learner:
 
     def _apply_gradient(self, loss: Tensor) -> Tensor:
         """Step unless loss or gradient is not finite, decided on the device; returns the norm."""
+        with self.timer.phase("backward"):
+            self._differentiate(loss)
+        with self.timer.phase("optimizer"):
+            self.scaler.unscale_(self.optimizer)
+            norm = nn.utils.clip_grad_norm_(self.online.parameters(), self.settings.max_grad_norm)
+            self.scaler.step(self.optimizer)
+            self.scaler.update(None if self.scales_loss else 1.0)
+        return norm
+
+    def _differentiate(self, loss: Tensor) -> None:
         self.optimizer.zero_grad(set_to_none=True)
         # 1 for a finite loss, NaN otherwise: the Huber gradient of an infinite loss is finite, so
         # without this factor the scaler would let the update pass. (A norm that overflows although
         # each element is finite clips the gradient to zero and is counted as skipped, too.)
         guard = loss.detach() - loss.detach() + 1.0
         self.scaler.scale(loss * guard).backward()  # type: ignore[no-untyped-call] # torch's gap
-        self.scaler.unscale_(self.optimizer)
-        norm = nn.utils.clip_grad_norm_(self.online.parameters(), self.settings.max_grad_norm)
-        self.scaler.step(self.optimizer)
-        self.scaler.update(None if self.scales_loss else 1.0)
-        return norm
 
     def _count(self, *, finite: bool) -> None:
         if not finite:

@@ -14,6 +14,7 @@ from torch import Tensor
 from common.batch import Batch
 from common.blocks import StepBlock
 from common.errors import ReplayEmpty
+from common.phases import PhaseTimer
 from common.specs import DataSpec
 from replay_server.priorities import DEFAULT_EPSILON, PriorityTable
 from replay_server.sampler import Sampler
@@ -64,6 +65,11 @@ class ReplayBuffer:
         self.sampled_items_total = 0
         self.stale_priorities_total = 0
         self.refused_priorities_total = 0
+
+    @property
+    def shares(self) -> PhaseTimer:
+        """Where the time goes; the process adds its own phases around the buffer's."""
+        return self._timer.shares
 
     @property
     def size(self) -> int:

@@ -12,7 +12,6 @@ from common.errors import BadMessage, ConfigError
 from common.heartbeat import HeartbeatWriter
 from common.logs import RareLog
 from common.messages import PROTOCOL_VERSION, Refused, Scalar
-from common.phases import PhaseTimer
 from replay_server.service import Answer, ReplayService
 
 log = logging.getLogger(__name__)
@@ -29,7 +28,7 @@ class ReplayServer:
         self._service = service
         self._heartbeat = heartbeat
         self._rare = RareLog()
-        self._timer = PhaseTimer()
+        self._timer = service.buffer.shares
         self._handled = 0
         self._has_told = False
 
@@ -47,15 +46,14 @@ class ReplayServer:
         with self._timer.phase("wait"):
             arrival = self._router.receive(POLL_MS)
         while arrival is not None:
-            with self._timer.phase("handle"):
-                self._handle(*arrival)
+            self._handle(*arrival)
             handled += 1
             arrival = self._router.receive(0) if handled < MAX_MESSAGES_PER_TICK else None
-        with self._timer.phase("serve"):
-            self._send(self._service.settle())
+        self._send(self._service.settle())
         self._handled += handled
         if self._heartbeat.due() or self._has_news():
-            self._beat()
+            with self._timer.phase("logging"):
+                self._beat()
         return handled > 0
 
     def finish(self, deadline_s: float) -> None:
@@ -69,7 +67,9 @@ class ReplayServer:
 
     def _handle(self, routing: bytes, frames: Frames) -> None:
         try:
-            answers = self._service.handle(routing, decode(frames))
+            with self._timer.phase("decode"):
+                received = decode(frames)
+            answers = self._service.handle(routing, received)
         except BadMessage as error:
             self._service.counts.note_bad(error.reason)
             self._complain(routing, error)
@@ -93,10 +93,11 @@ class ReplayServer:
             log.warning("bad message", extra={"peer": peer, "reason": str(error)[:200]})
 
     def _send(self, answers: Iterable[Answer]) -> None:
-        for answer in answers:
-            frames = encode(answer.message, answer.arrays)
-            if not self._router.send(answer.routing, frames):
-                self._service.counts.unsent_answers += 1
+        with self._timer.phase("send"):
+            for answer in answers:
+                frames = encode(answer.message, answer.arrays)
+                if not self._router.send(answer.routing, frames):
+                    self._service.counts.unsent_answers += 1
 
     def _has_news(self) -> bool:
         """The first block that was stored: the launcher asks for it when this life ends."""

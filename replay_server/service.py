@@ -233,7 +233,8 @@ class ReplayService:
         return Answer(routing, Ack(sequence=sequence, window=self._current_window()))
 
     def _store(self, block: StepBlock) -> None:
-        validate_block(block, self._spec)
+        with self.buffer.shares.phase("decode"):
+            validate_block(block, self._spec)
         self.buffer.insert(block)
         self.limiter.add_inserted(block.num_items)
 

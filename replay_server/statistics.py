@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from common.phases import PhaseTimer
 from replay_server.sum_tree import SumTree
 
 Clock = Callable[[], float]
@@ -17,6 +18,8 @@ Clock = Callable[[], float]
 _DECAY = 0.99
 """Weight of the past in running means: about the last hundred batches count."""
 _MAX_SAMPLED_LEAVES = 16_384
+_PHASE_OF = {"tree": "sample", "window": "sample"}
+"""Steps of a draw that are one phase of the process."""
 DEFAULT_SUMMARY_INTERVAL_S = 10.0
 
 
@@ -39,12 +42,15 @@ class PhaseMeans:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self.shares = PhaseTimer()
+        """The same phases, as shares of the process' time."""
         self._means: dict[str, RunningMean] = {}
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         started_s = self._clock()
-        yield
+        with self.shares.phase(_PHASE_OF.get(name, name)):
+            yield
         # Not in a `finally`: the time of a phase that raised says nothing about its cost.
         duration_ms = (self._clock() - started_s) * 1e3
         self._means.setdefault(name, RunningMean()).add(duration_ms)

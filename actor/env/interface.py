@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.phases import PhaseTimer
 from common.traces import Trace
 
 InfoValue = int | float | bool | str
@@ -53,3 +54,10 @@ class EnvProtocol(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class TimedEnv(Protocol):
+    """An environment that can say how long it works on pictures."""
+
+    timer: PhaseTimer

@@ -22,6 +22,7 @@ from actor.env.new_ground import NewGround
 from actor.env.stage_game import PlayResult, StageGame, is_in_stage, read_info
 from common.config import CoreName, EnvSettings
 from common.errors import ConfigError, EnvironmentFailed
+from common.phases import PhaseTimer
 from common.traces import Trace
 
 
@@ -83,6 +84,8 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self.observation_space = spaces.Box(0, 255, (stack, size, size), np.uint8)
         self.action_space = spaces.Discrete(len(self._buttons))
         self._ring = FrameRing(stack, size, size)
+        self.timer = PhaseTimer()
+        """Told of the time that pictures take; whoever wants to know puts its own here."""
         self._episode: EpisodeState | None = None
         self._seed = 0
         self._is_playing = False
@@ -139,9 +142,11 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
             seed=self._seed, noop_frames=noop_frames, ground=NewGround(self._core.ram)
         )
         self._is_playing = True
-        self._write_frame()
-        self._ring.repeat_newest()
-        return self._ring.observation(), self._complete(info, self._episode, raw_reward=0.0)
+        with self.timer.phase("preprocessing"):
+            self._core.write_gray(self._ring.next_slot())
+            self._ring.repeat_newest()
+            observation = self._ring.observation()
+        return observation, self._complete(info, self._episode, raw_reward=0.0)
 
     def step(self, action: SupportsInt) -> tuple[NDArray[np.uint8], float, bool, bool, Info]:
         episode = self._episode
@@ -162,10 +167,11 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
             or not is_in_stage(played.info, self._game.stage)
         )
         self._is_playing = not (is_terminated or is_truncated)
-        self._write_frame()
+        with self.timer.phase("preprocessing"):
+            self._core.write_gray(self._ring.next_slot())
+            observation = self._ring.observation()
         info = self._complete(played.info, episode, raw_reward=played.raw_reward)
-        reward = self._training_reward(played)
-        return self._ring.observation(), reward, is_terminated, is_truncated, info
+        return observation, self._training_reward(played), is_terminated, is_truncated, info
 
     def snapshot(self) -> EnvSnapshot:
         """The running episode as it is now; only the native core can."""
@@ -241,9 +247,6 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
     def _training_reward(self, played: PlayResult) -> float:
         bonus = self.settings.flag_bonus if played.info["flag_get"] else 0.0
         return played.raw_reward * self.settings.reward_scale + bonus
-
-    def _write_frame(self) -> None:
-        self._core.write_gray(self._ring.next_slot())
 
     def _require_open(self) -> None:
         if self._is_closed:

@@ -12,6 +12,7 @@ from common.config import Settings
 from common.memory_transport import MemoryNetwork
 from common.messages import Ack, BlockMessage, Episode, Heartbeat, Hello, Message
 from common.networks import build_network
+from common.phases import PHASES
 from common.weights import WeightHeader, encode_weights
 from tests.run_factory import corridor_settings
 from tests.scripted_peers import FakeClock, ScriptedServer
@@ -99,6 +100,19 @@ def test_blocks_of_all_environments_arrive_with_the_weights_that_chose(stage: St
     assert {block.env_index for block in blocks} == {3, 4, 5}
     assert {(block.weight_generation, block.weight_version) for block in blocks} == {(3, 7)}
     assert len(blocks) >= 3 * (100 // 16 - 2)
+
+
+def test_heartbeats_say_where_the_time_went(stage: Stage) -> None:
+    stage.tick()
+    stage.publish()
+    for _ in range(60):
+        stage.tick()
+        stage.answer()
+
+    beats = [told.record for told in stage.told() if isinstance(told, Heartbeat)]
+    shares = {name.removeprefix("share_") for name in beats[-1] if name.startswith("share_")}
+    # The corridor draws its pictures as it is played.
+    assert shares == PHASES["actors"].keys() - {"preprocessing"}
 
 
 def test_an_actor_stops_playing_when_its_window_is_used_up(stage: Stage) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.phases import PhaseTimer
+from common.phases import PHASES, PhaseTimer
 from tests.fake_clock import FakeClock
 
 
@@ -54,3 +54,51 @@ def test_reading_at_once_does_not_divide_by_zero() -> None:
 
     assert timer.shares() == {}
     assert timer.shares() == {}
+
+
+def test_time_in_an_inner_phase_is_not_that_of_the_outer_one() -> None:
+    clock = FakeClock()
+    timer = PhaseTimer(clock)
+
+    with timer.phase("play"):
+        clock.advance(1.0)
+        spend(timer, clock, "picture", 2.0)
+        clock.advance(3.0)
+    clock.advance(2.0)
+
+    assert timer.shares() == pytest.approx({"play": 4 / 8, "picture": 2 / 8})
+
+
+def test_a_reading_within_a_phase_cuts_it_in_two() -> None:
+    clock = FakeClock()
+    timer = PhaseTimer(clock)
+
+    with timer.phase("logging"):
+        clock.advance(1.0)
+        first = timer.shares()
+        clock.advance(1.0)
+    clock.advance(1.0)
+
+    assert first == {"logging": 1.0}
+    assert timer.shares() == {"logging": 0.5}
+
+
+def test_an_inner_phase_that_raises_gives_the_time_back_to_the_outer_one() -> None:
+    clock = FakeClock()
+    timer = PhaseTimer(clock)
+
+    def breaks() -> None:
+        with timer.phase("inner"):
+            clock.advance(1.0)
+            raise ValueError("broken")
+
+    with timer.phase("outer"):
+        with pytest.raises(ValueError, match="broken"):
+            breaks()
+        clock.advance(3.0)
+
+    assert timer.shares() == {"outer": 0.75, "inner": 0.25}
+
+
+def test_every_part_of_a_run_may_wait() -> None:
+    assert all("wait" in phases for phases in PHASES.values())

@@ -1,83 +1,118 @@
 from __future__ import annotations
 
+import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from launch.benchmark import Result, as_json, main, measure, show
-from launch.measure import Bench, Contender, Row
+from launch.benchmark import BENCHES, main
+from launch.benchmarks.measure import Result, Row
+from launch.benchmarks.report import as_json, machine_facts, show, write_csv
 
 
-def _row(name: str, *, is_rate: bool, median_s: float, ratio: float) -> Row:
+def _row(name: str, unit: str, median: float, ratio: float | None) -> Row:
     return Row(
         contender=name,
-        unit="frame",
-        group="",
-        is_rate=is_rate,
+        unit=unit,
+        median=median,
+        low_quartile=median / 2,
+        high_quartile=median * 2,
         ratio=ratio,
-        median_s=median_s,
-        low_quartile_s=median_s / 2,
-        high_quartile_s=median_s * 2,
     )
 
 
-def _shown(*rows: Row, notes: tuple[str, ...] = ()) -> list[list[str]]:
+def _shown(*rows: Row, notes: tuple[str, ...] = ()) -> list[str]:
     out = io.StringIO()
     show({"env": Result(list(rows), notes)}, Console(file=out, width=100))
-    return [line.split() for line in out.getvalue().splitlines()]
+    return [" ".join(line.split()) for line in out.getvalue().splitlines()]
 
 
-def test_rates_are_per_second_with_the_lower_quartile_first() -> None:
-    row = _row("core", is_rate=True, median_s=0.0005, ratio=4.0)
+def test_rates_are_shown_with_their_unit() -> None:
+    row = _row("core", "frame/s", 2_000.0, 4.0)
 
-    assert _shown(row)[2] == ["core", "frame", "2,000", "/s", "1,000", "-", "4,000", "/s", "4.00"]
+    assert _shown(row)[2] == "core frame/s 2,000 1,000 - 4,000 4.00"
 
 
 def test_times_have_a_scale_that_fits_them() -> None:
-    long = _row("long", is_rate=False, median_s=0.25, ratio=1.0)
-    short = _row("short", is_rate=False, median_s=2e-6, ratio=0.0123)
+    long = _row("long", "s/frame", 0.25, 1.0)
+    short = _row("short", "s/frame", 2e-6, 0.0123)
+    longest = _row("start", "s", 12.5, None)
 
-    lines = _shown(long, short)
+    lines = _shown(long, short, longest)
 
-    assert " ".join(lines[2]) == "long frame 250.000 ms 125.000 - 500.000 ms 1.00"
-    assert " ".join(lines[3]) == "short frame 2.00 us 1.00 - 4.00 us 0.012"
+    assert lines[2] == "long ms/frame 250 125 - 500 1.00"
+    assert lines[3] == "short us/frame 2.00 1.00 - 4.00 0.012"
+    assert lines[4] == "start s 12.50 6.25 - 25.00"
 
 
 def test_notes_stand_below_the_table() -> None:
-    lines = _shown(_row("core", is_rate=True, median_s=1.0, ratio=1.0), notes=("no [compiler]",))
+    lines = _shown(_row("core", "frame/s", 1.0, 1.0), notes=("no [compiler]",))
 
-    assert lines[-1] == ["no", "[compiler]"]
+    assert lines[-1] == "no [compiler]"
 
 
-def test_json_has_the_rows_of_every_benchmark_and_the_notes() -> None:
-    result = Result([_row("core", is_rate=True, median_s=0.5, ratio=1.0)], ("a note",))
+def test_json_has_the_rows_of_every_benchmark_the_notes_and_the_machine() -> None:
+    result = Result([_row("core", "frame/s", 0.5, 1.0)], ("a note",))
 
-    document = json.loads(json.dumps(as_json({"env": result})))
+    document = json.loads(json.dumps(as_json({"env": result}, machine_facts())))
 
     assert document["results"]["env"][0]["contender"] == "core"
-    assert document["results"]["env"][0]["median_s"] == 0.5
+    assert document["results"]["env"][0]["median"] == 0.5
     assert document["notes"] == ["a note"]
     assert document["machine"]["cores"] >= 1
+    assert len(document["machine"]["commit"]) == 40
 
 
-def test_a_benchmark_is_measured_by_its_own_clock() -> None:
-    now_s = 0.0
+def test_a_csv_file_has_a_line_per_row_with_the_machine_in_it(tmp_path: Path) -> None:
+    result = Result([_row("a", "s", 1.0, 1.0), _row("b", "s", 3.0, None)])
 
-    def work() -> None:
-        nonlocal now_s
-        now_s += 7.0
+    path = write_csv(tmp_path / "new", "per", result, {"commit": "abc", "cores": 2})
 
-    result = measure(
-        Bench(contenders={"core": Contender(work=work)}, clock=lambda: now_s), rounds=2
-    )
+    lines = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    assert path.name.startswith("bench_per_")
+    assert [(line["contender"], line["median"], line["ratio"]) for line in lines] == [
+        ("a", "1.0", "1.0"),
+        ("b", "3.0", ""),
+    ]
+    assert {line["commit"] for line in lines} == {"abc"}
 
-    assert result.rows[0].median_s == 7.0
+
+def test_a_benchmark_with_lines_of_its_own_writes_those(tmp_path: Path) -> None:
+    result = Result([_row("a", "s", 1.0, 1.0)], lines=[{"mode": "lockstep", "num_envs": 2}])
+
+    path = write_csv(tmp_path, "overlap", result, {"cores": 2})
+
+    assert path.read_text(encoding="utf-8").split() == ["mode,num_envs,cores", "lockstep,2,2"]
 
 
-def test_an_unknown_benchmark_is_a_configuration_error(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nothing"], "one of env, per, replay, weights, learner, actor, pipeline, overlap, star"),
+        (["env", "--rounds", "-1"], "--rounds must be at least 0, got -1"),
+        (["per", "--picture", "x.png"], "--picture belongs to pipeline, not to per"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_in_one_line(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["nothing"]) == 2
-    assert "env, actor, replay, learner, all; got 'nothing'" in capsys.readouterr().err
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_a_result_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(Exception, match="cannot write"):
+        write_csv(tmp_path / "file", "per", Result([_row("a", "s", 1.0, None)]), {})
+
+
+def test_every_benchmark_has_its_module() -> None:
+    folder = Path(__file__).resolve().parents[3] / "launch" / "benchmarks"
+
+    assert [name for name in BENCHES if not (folder / f"{name}.py").exists()] == []

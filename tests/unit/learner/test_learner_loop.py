@@ -18,6 +18,7 @@ from common.errors import MarioError
 from common.jsonl import read_jsonl
 from common.memory_transport import MemoryNetwork
 from common.messages import BlockMessage
+from common.phases import PHASES
 from common.run_paths import RunPaths
 from common.weights import decode_header
 from learner.assembly import build
@@ -317,3 +318,19 @@ def test_metrics_lines_hold_figures_of_the_replay_server(settings: Settings) -> 
     assert last["replay_size"] == 10 * BLOCK_ITEMS
     assert last["samples_per_insert_target"] == 2.0
     assert last["global_step"] == 10 * BLOCK_ITEMS
+
+
+def test_metrics_lines_say_where_the_time_of_the_learner_went(
+    settings: Settings,
+) -> None:
+    lesson = Lesson(changed(settings, "run", {"metrics_interval_s": 1e-6}))
+    lesson.feed(10)
+    assert lesson.run(12) > 0
+    lesson.close()
+
+    last = list(read_jsonl(lesson.paths.metrics))[-1]
+    shares = {name: last[f"{name}_share_learner"] for name in PHASES["learner"]}
+    assert all(isinstance(share, float) for share in shares.values())
+    assert last["emulator_share_actors"] is None
+    phases = lesson.loop._learner.timer.shares().keys()
+    assert phases == PHASES["learner"].keys() - {"checkpoint"}

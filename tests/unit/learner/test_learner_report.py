@@ -14,6 +14,7 @@ from learner.report import (
     find_bottleneck,
     mean_or_none,
     metrics_line,
+    phase_metrics,
     wait_metrics,
     weight_lag,
 )
@@ -125,3 +126,17 @@ def test_updates_that_were_skipped_do_not_enter_the_means() -> None:
 
     assert mean_or_none(sums.losses) == 2.0
     assert mean_or_none([]) is None
+
+
+def test_the_time_of_a_part_is_the_mean_of_its_processes() -> None:
+    told = [{"share_wait": 0.5, "share_send": 0.1}, {"share_wait": 0.5, "share_send": 0.3}]
+
+    metrics = phase_metrics("actors", [*told, {"state": "building environments"}])
+
+    assert metrics["send_share_actors"] == pytest.approx(0.2)
+    assert metrics["emulator_share_actors"] == 0.0
+    assert metrics.keys() <= METRIC_NAMES
+
+
+def test_a_part_that_is_not_heard_has_no_times() -> None:
+    assert set(phase_metrics("replay", []).values()) == {None}

@@ -24,6 +24,7 @@ from common.messages import (
     Status,
     Welcome,
 )
+from common.phases import PHASES
 from common.shared_files import remove_shared
 from common.shared_slots import SharedSlots
 from replay_server.server import ReplayServer
@@ -122,6 +123,19 @@ def test_a_truncated_block_is_counted_and_the_next_good_one_stored(site: Site) -
     assert site.replies_to(site.actor) == []
     assert sum(site.service.counts.bad_messages.values()) == 3
     assert [type(ack) for ack in site.send_blocks(1)] == [Ack]
+
+
+def test_the_phases_of_the_server_are_those_of_the_registry(site: Site) -> None:
+    site.send_blocks(20)
+    learner = site.client("learner")
+    learner.say_hello()
+    learner.say(sample_request(0))
+    site.replies_to(learner)
+    site.server.finish(0.0)
+
+    shares = site.service.buffer.shares.shares()
+
+    assert shares.keys() == PHASES["replay"].keys() - {"copy", "update"}
 
 
 def test_garbage_is_logged_once_a_minute_for_each_peer(

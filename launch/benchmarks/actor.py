@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from common.config import EnvSettings
 from common.errors import CoreUnavailable
+from common.phases import PhaseTimer
 from common.specs import DataSpec
-from launch.measure import Bench, Contender
+from launch.benchmarks.measure import Bench, Contender, Effort, Result, measure
 
 BLOCK_STEPS: Final = 64
 GAMMA: Final = 0.97
@@ -40,6 +41,10 @@ class OpenSink:
         return True
 
     def submit(self, message: object, frames: object, items: int) -> None: ...
+
+
+def run(effort: Effort) -> Result:
+    return measure(bench_actor(), effort.turns(200, 10))
 
 
 def bench_actor() -> Bench:
@@ -70,14 +75,14 @@ def _tick(actor: Any, times: int) -> None:
 
 def _actor(core: str, envs: int) -> Any:
     loop = import_module("actor.loop")
-    spec = DataSpec()
+    spec, timer = DataSpec(), PhaseTimer()
     network = import_module("common.networks").build_network("small", spec)
     weights = SimpleNamespace(agent_steps=0, generation=1, version=1)
     parts = loop.ActorParts(
         identity=import_module("common.heartbeat").Identity(
             run_id="benchmark", role="actor", index=0, incarnation="0" * 16
         ),
-        lanes=[_lane(core, spec, index) for index in range(envs)],
+        lanes=[_lane(core, spec, index, timer) for index in range(envs)],
         policy=import_module("actor.policy").Policy(network, seed=1),
         sink=OpenSink(),
         feed=SimpleNamespace(current=weights, poll=lambda: False, is_stale=lambda: False, bad=0),
@@ -86,11 +91,12 @@ def _actor(core: str, envs: int) -> Any:
         epsilon_of=lambda _env, _agent_steps: EPSILON,
         starts=SimpleNamespace(),
         traces=SimpleNamespace(write=lambda _trace, _circumstances: None),
+        timer=timer,
     )
     return loop.ActorLoop(parts)
 
 
-def _lane(core: str, spec: DataSpec, index: int) -> Any:
+def _lane(core: str, spec: DataSpec, index: int, timer: PhaseTimer) -> Any:
     env = import_module("actor.env.factory").make_env(EnvSettings(core=core))  # type: ignore[arg-type] # one of two literals
     builder = import_module("actor.block_builder").BlockBuilder(
         spec, BLOCK_STEPS, GAMMA, first_block_steps=(index + 1) * BLOCK_STEPS // 16 or 1
@@ -100,4 +106,5 @@ def _lane(core: str, spec: DataSpec, index: int) -> Any:
         import_module("actor.stage_choice").StageChoice(("1-1",), seed=1),
         import_module("actor.frontier").Frontier(share=0.0, seed=1),
     )
-    return import_module("actor.lane").Lane(env, builder, spec, seed=index, starts=starts)
+    lane = import_module("actor.lane").Lane
+    return lane(env, builder, spec, seed=index, starts=starts, timer=timer)

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from common.errors import CoreUnavailable
-from launch.measure import Bench, Contender
+from launch.benchmarks.measure import Bench, Contender, Effort, Result, measure
 
 CORES: Final = {"nes_py": "nes_py", "native": "native", "fceumm": "FCEUmm"}
 STAGE: Final = "1-1"
@@ -57,6 +57,10 @@ def play(script: Script, begin: Callable[[], object], act: Callable[[int], objec
         if begins:
             begin()
         act(action)
+
+
+def run(effort: Effort) -> Result:
+    return measure(bench_env(), effort.turns(200, 20))
 
 
 def bench_env() -> Bench:

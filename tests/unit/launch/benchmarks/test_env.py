@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from common.errors import ConfigError, CoreUnavailable
-from launch.benchmark_env import Script, _available_cores, play, record_script
+from launch.benchmarks.env import Script, _available_cores, play, record_script
 
 
 class EpisodesOfThree:

@@ -4,7 +4,16 @@ from functools import partial
 
 import pytest
 
-from launch.measure import Contender, Timing, compare, interleave, summarise
+from launch.benchmarks.measure import (
+    Bench,
+    Contender,
+    Effort,
+    against_first,
+    compare,
+    figure,
+    interleave,
+    measure,
+)
 from launch.run_curves import axis_values
 
 
@@ -17,14 +26,14 @@ def test_contenders_take_turns_and_the_first_round_does_not_count() -> None:
         calls.append(name)
         now_s += 1.0 if name in calls[:-1] else 1_000.0
 
-    timings = interleave(
+    samples = interleave(
         {name: Contender(work=partial(work, name)) for name in ("a", "b")},
         rounds=3,
         clock=lambda: now_s,
     )
 
     assert calls == ["a", "b"] * 4
-    assert timings["a"] == timings["b"] == Timing(1.0, 1.0, 1.0)
+    assert samples["a"] == samples["b"] == [1.0, 1.0, 1.0]
 
 
 def test_slow_work_has_fewer_turns_but_at_least_one() -> None:
@@ -52,11 +61,12 @@ def test_times_are_per_unit_and_compared_with_the_first_of_their_group() -> None
         "draw": Contender(work=_nothing, units_per_turn=2, group="a"),
         "other": Contender(work=_nothing, group="b"),
     }
-    timings = {name: Timing(6.0, 4.0, 8.0) for name in contenders}
+    samples = {name: [4.0, 6.0, 8.0] for name in contenders}
 
-    copy, draw, other = compare(contenders, timings)
+    copy, draw, other = compare(contenders, samples)
 
-    assert (copy.median_s, copy.low_quartile_s, copy.high_quartile_s) == (0.6, 0.4, 0.8)
+    assert (copy.median, copy.low_quartile, copy.high_quartile) == (0.6, 0.5, 0.7)
+    assert copy.unit == "s/call"
     assert (copy.ratio, draw.ratio, other.ratio) == (1.0, 5.0, 1.0)
 
 
@@ -69,19 +79,56 @@ def test_the_ratio_of_rates_is_larger_for_the_faster_and_knows_the_frames_of_an_
             work=_nothing, units_per_turn=8, is_rate=True, reference_units=4, unit="agent step"
         ),
     }
-    timings = {"frames": Timing(0.32, 0.32, 0.32), "agent steps": Timing(0.16, 0.16, 0.16)}
+    samples = {"frames": [0.32], "agent steps": [0.16]}
 
-    frames, agent_steps = compare(contenders, timings)
+    frames, agent_steps = compare(contenders, samples)
 
-    assert 1 / frames.median_s == pytest.approx(100)
-    assert 1 / agent_steps.median_s == pytest.approx(50)
+    assert (frames.unit, agent_steps.unit) == ("call/s", "agent step/s")
+    assert frames.median == pytest.approx(100)
+    assert agent_steps.median == pytest.approx(50)
     assert agent_steps.ratio == pytest.approx(2.0)
 
 
 def test_quartiles() -> None:
-    timing = summarise([4.0, 1.0, 3.0, 2.0, 5.0])
+    row = figure("x", [4.0, 1.0, 3.0, 2.0, 5.0], "s")
 
-    assert (timing.low_quartile_s, timing.median_s, timing.high_quartile_s) == (2.0, 3.0, 4.0)
+    assert (row.low_quartile, row.median, row.high_quartile) == (2.0, 3.0, 4.0)
+
+
+def test_a_single_value_is_its_own_quartiles() -> None:
+    row = figure("x", [4.0], "bytes")
+
+    assert (row.low_quartile, row.median, row.high_quartile, row.ratio) == (4.0, 4.0, 4.0, None)
+
+
+def test_rows_are_compared_with_the_first_of_their_group() -> None:
+    rows = [
+        figure(name, [value], "s", group=name[0])
+        for name, value in (("a1", 2.0), ("b1", 0.0), ("a2", 3.0), ("b2", 1.0))
+    ]
+
+    assert [row.ratio for row in against_first(rows)] == [1.0, None, 1.5, None]
+
+
+def test_a_benchmark_is_measured_by_its_own_clock() -> None:
+    now_s = 0.0
+
+    def work() -> None:
+        nonlocal now_s
+        now_s += 7.0
+
+    bench = Bench(contenders={"core": Contender(work=work)}, notes=("n",), clock=lambda: now_s)
+    result = measure(bench, rounds=2)
+
+    assert result.rows[0].median == 7.0
+    assert result.notes == ("n",)
+
+
+def test_rounds_that_were_asked_for_go_over_those_of_the_benchmark() -> None:
+    assert Effort().turns(200, 20) == 200
+    assert Effort(quick=True).turns(200, 20) == 20
+    assert Effort(quick=True, rounds=7).turns(200, 20) == 7
+    assert Effort(quick=True).seconds(10.0, 2.0) == 2.0
 
 
 def test_minutes_go_on_over_restarts_without_the_pauses() -> None:

@@ -1,0 +1,1 @@
+"""One module per benchmark of `launch/benchmark.py`; each has `run(effort)`."""

@@ -1,0 +1,195 @@
+"""The benchmark `learner`: our update and a plain one in turns, and the gaps between updates.
+
+The gaps are those of a real learner process, fed by a real replay server that always has data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any
+
+import torch
+
+from common.batch import Batch, allocate_batch
+from common.checkpoint_files import list_numbered
+from common.config import ActorSettings, EnvSettings, LearnerSettings, ReplaySettings, Settings
+from common.devices import learner_thread_count
+from common.errors import BenchmarkFailed
+from common.jsonl import last_record, read_jsonl
+from common.networks import QuantileNetwork, build_network, infer
+from common.specs import DataSpec
+from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, Work, figure, measure
+from launch.benchmarks.plain_update import PlainLearner
+from launch.benchmarks.replay import NO_BALANCE_AGENT_STEPS
+from launch.benchmarks.scene import Scene, Talker, open_scene
+
+GAPS = ("wait", "copy", "priorities", "logging", "publish", "checkpoint")
+"""Phases of the learner that are not the update itself."""
+START_DEADLINE_S = 120.0
+SEED = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnerPlan:
+    batch_size: int = 64
+    rounds: int = 60
+    seconds: float = 40.0
+    """That the learner process is watched."""
+    compiles: bool = True
+    env: EnvSettings = field(default_factory=EnvSettings)
+    """Whose observations the learner process trains on."""
+
+    @property
+    def settings(self) -> Settings:
+        """Learning never waits for play."""
+        base = Settings(
+            env=self.env,
+            actor=ActorSettings(actors=1),
+            replay=ReplaySettings(
+                capacity=10_000,
+                learning_starts=1_000,
+                balance_slack_agent_steps=NO_BALANCE_AGENT_STEPS,
+            ),
+            learner=LearnerSettings(checkpoint_interval_s=5.0, keep_checkpoints=1_000),
+        )
+        interval_s = min(1.0, self.seconds / 4)
+        return replace(base, run=replace(base.run, device="cpu", metrics_interval_s=interval_s))
+
+
+def run(effort: Effort) -> Result:
+    plan = LearnerPlan(
+        rounds=effort.turns(60, 8),
+        seconds=effort.seconds(40.0, 6.0),
+        compiles=not effort.quick,
+    )
+    updates = compare_updates(plan)
+    return Result([*updates.rows, *gap_rows(plan)], updates.notes)
+
+
+def compare_updates(plan: LearnerPlan) -> Result:
+    spec = DataSpec()
+    batch = random_batch(plan.batch_size, spec)
+    works: dict[str, Work] = {}
+    notes: list[str] = []
+    plain = PlainLearner(*_networks(spec))
+    works["update: plain"] = lambda: plain.update(batch)
+    works["update: ours"] = _our_update(spec, batch, "off")
+    if import_module("learner.update").has_fast_bfloat16():
+        works["update: ours, bfloat16"] = _our_update(spec, batch, "bfloat16")
+    else:
+        notes.append("bfloat16 is not measured: this CPU does not multiply it")
+    if plan.compiles:
+        compiled = _compiled_update(spec, batch)
+        if compiled is None:
+            notes.append("the compiled update is not measured: torch.compile fails here")
+        else:
+            works["update: ours, compiled"] = compiled
+    contenders = {name: Contender(work=work, group="update") for name, work in works.items()}
+    contenders |= _forward_passes(spec)
+    return measure(Bench(contenders=contenders, notes=tuple(notes)), plan.rounds)
+
+
+def random_batch(batch_size: int, spec: DataSpec) -> Batch:
+    """As the replay server would send it; a third of the games ended."""
+    rng = torch.Generator().manual_seed(SEED)
+    batch = allocate_batch(batch_size, spec)
+    for images in (batch.observations, batch.next_observations):
+        images.random_(0, 256, generator=rng)
+    for actions in (batch.actions, batch.prev_actions, batch.next_prev_actions):
+        actions.random_(0, spec.num_actions, generator=rng)
+    batch.returns.normal_(generator=rng)
+    batch.discounts.uniform_(generator=rng).sub_(1 / 3).clamp_(min=0.0)
+    batch.weights.uniform_(0.1, 1.0, generator=rng)
+    for ids in (batch.slots, batch.generations):
+        ids.zero_()
+    return batch
+
+
+def _networks(spec: DataSpec) -> tuple[QuantileNetwork, QuantileNetwork]:
+    """The same ones for every contender."""
+    torch.manual_seed(SEED)
+    online, target = (build_network("small", spec) for _ in range(2))
+    return online, target
+
+
+def _our_learner(spec: DataSpec, mixed_precision: str) -> Any:
+    module = import_module("learner.update")
+    settings = module.UpdateSettings(mixed_precision=mixed_precision)
+    return module.Learner(*_networks(spec), settings)
+
+
+def _our_update(spec: DataSpec, batch: Batch, mixed_precision: str) -> Work:
+    learner = _our_learner(spec, mixed_precision)
+    return lambda: learner.update(batch)
+
+
+def _compiled_update(spec: DataSpec, batch: Batch) -> Work | None:
+    learner = _our_learner(spec, "off")
+    return (lambda: learner.update(batch)) if learner.compile(batch) else None
+
+
+def _forward_passes(spec: DataSpec) -> dict[str, Contender]:
+    """What an actor does, for a few environments at once."""
+    network, _ = _networks(spec)
+    one = torch.zeros(1, spec.stack, spec.height, spec.width, dtype=torch.uint8)
+    none = torch.zeros(1, dtype=torch.int64)
+
+    def forward(count: int) -> Work:
+        states, actions = one.expand(count, -1, -1, -1), none.expand(count)
+        return lambda: infer(network, states, actions)
+
+    return {
+        f"forward, batch {count}": Contender(work=forward(count), group="forward")
+        for count in (1, 4, 8)
+    }
+
+
+def gap_rows(plan: LearnerPlan) -> list[Row]:
+    """Shares of the time of a learner process that has all the data it wants."""
+    settings = plan.settings
+    with open_scene(settings) as scene:
+        scene.start_program("replay_server")
+        threads = learner_thread_count(settings.learner.learner_threads)
+        scene.start_program("learner", "--resume", "none", threads=threads)
+        job = {"config": str(scene.paths.config), "index": 0}
+        sender = Talker(scene, "sender-0", "launch.benchmarks.sender", job)
+        sender.tell({"seconds": START_DEADLINE_S + plan.seconds, "agent_steps_per_s": 1_000})
+        scene.wait_until("the first update", lambda: _updates(scene) > 0, START_DEADLINE_S)
+        first, saved = len(_beats(scene)), len(list_numbered(scene.paths.checkpoints))
+        enough = first + max(int(plan.seconds / settings.run.metrics_interval_s), 2)
+        deadline_s = 3 * plan.seconds + START_DEADLINE_S
+        scene.wait_until("heartbeats", lambda: len(_beats(scene)) >= enough, deadline_s)
+        # The first interval began before the first update.
+        beats = _beats(scene)[first + 1 :]
+        checkpoints = len(list_numbered(scene.paths.checkpoints)) - saved
+        return rows_of(beats, checkpoints)
+
+
+def rows_of(beats: Sequence[Mapping[str, object]], checkpoints: int) -> list[Row]:
+    if not beats:
+        raise BenchmarkFailed("the learner told nothing of its time")
+    shares = {name: [_number(beat, f"share_{name}") for beat in beats] for name in GAPS}
+    together = [sum(values) for values in zip(*shares.values(), strict=True)]
+    rows = [figure(f"gap: {name}", values, "ratio") for name, values in shares.items()]
+    rows.append(figure("gaps together", together, "ratio"))
+    if checkpoints > 0:
+        seconds = _number(beats[-1], "uptime_s") - _number(beats[0], "uptime_s")
+        spent_s = sum(shares["checkpoint"][1:]) / max(len(beats) - 1, 1) * seconds
+        rows.append(figure("a checkpoint in the training thread", [spent_s / checkpoints], "s"))
+    return rows
+
+
+def _beats(scene: Scene) -> list[dict[str, object]]:
+    return list(read_jsonl(scene.paths.process_heartbeat("learner-0")))
+
+
+def _updates(scene: Scene) -> float:
+    last = last_record(scene.paths.process_heartbeat("learner-0")) or {}
+    return _number(last, "updates_here")
+
+
+def _number(record: Mapping[str, object], name: str) -> float:
+    value = record.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0

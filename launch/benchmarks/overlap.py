@@ -1,0 +1,101 @@
+"""The benchmark `overlap`: play and learn in turns (`--lockstep`) or at once, over a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from launch.benchmarks.measure import Effort, Result, Row, against_first, figure
+from launch.benchmarks.runs import RunFigures, number, require_figures, watch_run
+
+MODES = {"lockstep": ("--lockstep",), "parallel": ()}
+COLUMNS = (
+    "mode",
+    "num_envs",
+    "rollout",
+    "steps_per_sec_mean",
+    "updates_per_sec_mean",
+    "replay_fill_final",
+    "gpu_util_mean_window",
+    "duration_sec",
+)
+Line = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlapPlan:
+    actors: Sequence[int] = (1, 2, 4, 8)
+    """Processes of one environment each."""
+    block_steps: Sequence[int] = (32, 128)
+    rounds: int = 1
+    seconds: float = 30.0
+    """That each run is watched, from its first update on."""
+    words: tuple[str, ...] = ()
+    """Further flags of all runs."""
+
+
+def run(effort: Effort) -> Result:
+    core = import_module("actor.env.core_choice").choose_core(effort.core).name
+    return run_matrix(
+        OverlapPlan(
+            actors=(2,) if effort.quick else (1, 2, 4, 8),
+            block_steps=(64,) if effort.quick else (32, 128),
+            rounds=effort.turns(1, 1),
+            seconds=effort.seconds(30.0, 4.0),
+            words=("--core", core),
+        )
+    )
+
+
+def run_matrix(plan: OverlapPlan) -> Result:
+    """Both modes in turn for every place of the matrix."""
+    lines = [
+        measure_place(plan, mode, actors, block_steps)
+        for _ in range(plan.rounds)
+        for actors in plan.actors
+        for block_steps in plan.block_steps
+        for mode in MODES
+    ]
+    return Result(_rows(lines), lines=lines)
+
+
+def measure_place(plan: OverlapPlan, mode: str, actors: int, block_steps: int) -> Line:
+    words = (
+        *("--actors", str(actors), "--block-steps", str(block_steps), "--evaluators", "0"),
+        *("--learning-starts", str(max(300, 2 * block_steps * actors)), "--capacity", "20000"),
+        *("--metrics-interval-s", str(min(1.0, plan.seconds / 4))),
+        *MODES[mode],
+        *plan.words,
+    )
+    what = f"{mode} with {actors} actors and blocks of {block_steps}"
+    figures = require_figures(watch_run(words, plan.seconds), what)
+    return line_of(mode, actors, block_steps, figures)
+
+
+def line_of(mode: str, num_envs: int, rollout: int, figures: RunFigures) -> Line:
+    values = (
+        mode,
+        num_envs,
+        rollout,
+        round(figures.per_second("global_step"), 2),
+        round(figures.per_second("updates"), 2),
+        figures.last("replay_fill_rate"),
+        figures.last("gpu_util_mean_window"),
+        round(figures.duration_s, 2),
+    )
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def _rows(lines: Sequence[Line]) -> list[Row]:
+    """Agent steps per second, lockstep first; a group is a place of the matrix."""
+    speeds: dict[tuple[str, str], list[float]] = {}
+    for line in lines:
+        place = f"{line['num_envs']} actors, blocks of {line['rollout']}"
+        key = (place, str(line["mode"]))
+        speeds.setdefault(key, []).append(number(line, "steps_per_sec_mean"))
+    rows = [
+        figure(f"{mode}: {place}", values, "agent step/s", group=place)
+        for (place, mode), values in speeds.items()
+    ]
+    return against_first(rows)

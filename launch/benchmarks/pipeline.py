@@ -1,0 +1,148 @@
+"""The benchmark `pipeline`: a whole run of real processes, its speed and where its time goes.
+
+The reference is Stable-Baselines3's DQN with the same batch and the same samples per agent step.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from common.config import Settings
+from common.errors import ConfigError
+from launch.benchmarks.extras import missing_note
+from launch.benchmarks.measure import Effort, Result, Row, against_first, figure
+from launch.benchmarks.runs import RunFigures, require_figures, watch_run
+from launch.benchmarks.scene import Talker, open_scene
+
+SB3 = "Stable-Baselines3 DQN, 8 SubprocVecEnv"
+SPEED = "agent step/s"
+SHARE = "share of time"
+START_DEADLINE_S = 300.0
+PARTS = ("actors", "replay", "learner")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelinePlan:
+    core: str = "auto"
+    seconds: float = 60.0
+    """That each contender is watched, from its first update on."""
+    rounds: int = 3
+    learning_starts: int = 1_000
+    has_reference: bool = True
+    extra: tuple[str, ...] = ()
+    """Further flags of our runs."""
+
+    @property
+    def contenders(self) -> dict[str, tuple[str, ...]]:
+        """Flags of `launch/local.py`; the last one is the run whose shares are shown."""
+        common = (
+            *("--core", self.core, "--evaluators", "0"),
+            *("--learning-starts", str(self.learning_starts)),
+            *("--metrics-interval-s", str(min(1.0, self.seconds / 4))),
+            *self.extra,
+        )
+        nature = ("--network", "nature", "--actors", "8", "--block-steps", "32")
+        return {
+            "ours, network nature, 8 actors": (*nature, *common),
+            "ours, preset laptop": ("--preset", "laptop", *common),
+        }
+
+
+def run(effort: Effort) -> Result:
+    if effort.picture:
+        _require_matplotlib()
+    core = import_module("actor.env.core_choice").choose_core(effort.core).name
+    plan = PipelinePlan(
+        core=core,
+        seconds=effort.seconds(60.0, 6.0),
+        rounds=effort.turns(3, 1),
+        learning_starts=300 if effort.quick else 1_000,
+    )
+    result, shares = run_pipeline(plan)
+    if effort.picture:
+        draw(shares, effort.picture)
+        result = Result(result.rows, (*result.notes, f"wrote {effort.picture}"))
+    return result
+
+
+Shares = Mapping[str, Mapping[str, Sequence[float]]]
+
+
+def run_pipeline(plan: PipelinePlan) -> tuple[Result, Shares]:
+    """All contenders in turn; the shares are those of the last run."""
+    has_reference = plan.has_reference and find_spec("stable_baselines3") is not None
+    notes = () if has_reference or not plan.has_reference else (missing_note("Stable-Baselines3"),)
+    speeds: dict[str, list[float]] = defaultdict(list)
+    figures: RunFigures | None = None
+    for _ in range(plan.rounds):
+        if has_reference:
+            speeds[SB3].append(reference_speed(plan))
+        for name, words in plan.contenders.items():
+            figures = require_figures(watch_run(words, plan.seconds), name)
+            speeds[name].append(figures.per_second("global_step"))
+    rows = [figure(name, values, SPEED, group="speed") for name, values in speeds.items()]
+    shares = {part: figures.shares(part) for part in PARTS} if figures else {}
+    return Result([*against_first(rows), *share_rows(shares)], notes), shares
+
+
+def share_rows(shares: Shares) -> list[Row]:
+    """Where the time of every part went, in the order of its phases."""
+    return [
+        figure(f"{part}: {phase}", values, SHARE, group=part)
+        for part, phases in shares.items()
+        for phase, values in phases.items()
+        if values
+    ]
+
+
+def reference_speed(plan: PipelinePlan) -> float:
+    settings = Settings()
+    job = {
+        "core": plan.core,
+        "envs": 8,
+        "seconds": plan.seconds,
+        "batch_size": settings.learner.batch_size,
+        "samples_per_insert": settings.replay.samples_per_insert,
+        "learning_starts": plan.learning_starts,
+        "capacity": 20_000,
+    }
+    with open_scene(settings) as scene:
+        module = "launch.benchmarks.sb3_dqn"
+        talker = Talker(scene, "sb3", module, job, threads=os.cpu_count() or 1)
+        return float(talker.hear(START_DEADLINE_S + plan.seconds)["agent_steps_per_s"])
+
+
+def _require_matplotlib() -> None:
+    if find_spec("matplotlib") is None:
+        raise ConfigError("--picture needs matplotlib; run: pip install '.[plot]'")
+
+
+def draw(shares: Shares, path: str) -> None:
+    """One bar for every part of the run, divided into its phases."""
+    matplotlib = import_module("matplotlib")
+    matplotlib.use("Agg")
+    pyplot: Any = import_module("matplotlib.pyplot")
+    figure_, axis = pyplot.subplots(figsize=(12, 4.5), constrained_layout=True)
+    colours = pyplot.get_cmap("tab20").colors
+    for row, (part, phases) in enumerate(shares.items()):
+        left = 0.0
+        for index, (phase, values) in enumerate(phases.items()):
+            width = sum(values) / len(values) if values else 0.0
+            axis.barh(row, width, left=left, color=colours[index % len(colours)])
+            if width >= 0.03:  # noqa: PLR2004 - a narrower piece has no room for its name
+                axis.text(left + width / 2, row, f"{phase}\n{width:.0%}", ha="center", va="center")
+            left += width
+        axis.text(-0.01, row, part, ha="right", va="center")
+    axis.set_yticks([])
+    axis.set_xlabel("share of time, mean over processes and heartbeats")
+    try:
+        figure_.savefig(path, dpi=110)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot write {path}: {error}") from error
+    pyplot.close(figure_)

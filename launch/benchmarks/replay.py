@@ -1,0 +1,301 @@
+"""The benchmark `replay`: one replay server process over real sockets, and its buffer alone.
+
+Steps come in from four sender processes, batches go out to a learner's `BatchSource` in this one;
+plain sockets and plain copies of the same bytes are measured in the same rounds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+import psutil
+import torch
+
+from common.batch import allocate_batch
+from common.config import ActorSettings, EnvSettings, LearnerSettings, ReplaySettings, Settings
+from common.errors import BenchmarkFailed
+from common.handshake import ServerLink, open_link
+from common.heartbeat import Identity
+from common.ids import new_incarnation
+from common.messages import Ping, Status
+from common.shared_files import shared_prefix
+from common.shared_slots import slot_bytes
+from common.transport import ZmqNetwork
+from common.transport_probe import PlainPuller
+from launch.benchmarks.blocks import BLOCK_ITEMS, random_block
+from launch.benchmarks.measure import (
+    Bench,
+    Contender,
+    Effort,
+    Result,
+    Row,
+    against_first,
+    figure,
+    measure,
+)
+from launch.benchmarks.scene import Scene, Talker, open_scene
+
+START_DEADLINE_S = 60.0
+BYTES = "byte"
+STEPS_IN = "agent step/s"
+SAMPLES_OUT = "sample/s"
+NO_BALANCE_AGENT_STEPS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayPlan:
+    capacity: int = 100_000
+    batch_size: int = 512
+    senders: int = 4
+    incoming_agent_steps_per_s: float = 1_000.0
+    """While batches go out."""
+    window_s: float = 4.0
+    rounds: int = 5
+    frame_side: int = 84
+
+    @property
+    def settings(self) -> Settings:
+        """Neither side ever waits for the other: each is measured by itself."""
+        base = Settings()
+        return replace(
+            base,
+            run=replace(base.run, device="cpu"),
+            env=EnvSettings(size=self.frame_side),
+            actor=ActorSettings(actors=self.senders, block_steps=BLOCK_ITEMS),
+            replay=ReplaySettings(
+                capacity=self.capacity,
+                learning_starts=1,
+                balance_slack_agent_steps=NO_BALANCE_AGENT_STEPS,
+            ),
+            learner=LearnerSettings(batch_size=self.batch_size),
+        )
+
+
+def run(effort: Effort) -> Result:
+    plan = ReplayPlan(
+        capacity=20_000 if effort.quick else 100_000,
+        window_s=effort.seconds(4.0, 0.7),
+        rounds=effort.turns(5, 2),
+    )
+    calls = measure(bench_calls(plan), effort.turns(100, 10))
+    return Result([*serve(plan), *calls.rows])
+
+
+def serve(plan: ReplayPlan) -> list[Row]:
+    """Figures of the server process."""
+    with open_scene(plan.settings) as scene:
+        scene.start_program("replay_server")
+        site = Site(scene, plan)
+        try:
+            return site.measure()
+        finally:
+            site.close()
+
+
+class Site:
+    """A server, its senders, and this process as controller and learner."""
+
+    def __init__(self, scene: Scene, plan: ReplayPlan) -> None:
+        self._scene, self._plan = scene, plan
+        self._network = ZmqNetwork()
+        self._endpoint = scene.settings.endpoints.replay_endpoint
+        who = self._identity("controller")
+        self._control = open_link(self._network, self._endpoint, who, scene.settings.spec)
+        self._server = psutil.Process(scene.processes["replay_server"].pid)
+        job = {"config": str(scene.paths.config)}
+        module = "launch.benchmarks.sender"
+        self._senders = [
+            Talker(scene, f"sender-{index}", module, {**job, "index": index})
+            for index in range(plan.senders)
+        ]
+        self._values: dict[str, list[float]] = defaultdict(list)
+
+    def measure(self) -> list[Row]:
+        await_welcome(self._scene, self._control)
+        empty_bytes = self._server.memory_info().rss
+        self._fill()
+        full_bytes, size = self._server.memory_info().rss, self._status().size
+        for _ in range(self._plan.rounds):
+            self._round()
+        growth = self._server.memory_info().rss - full_bytes
+        return [
+            *against_first(self._rows()),
+            figure("memory per stored transition", [(full_bytes - empty_bytes) / size], BYTES),
+            figure("growth of the server while it was measured", [float(growth)], BYTES),
+        ]
+
+    def close(self) -> None:
+        self._network.close()
+
+    def _rows(self) -> list[Row]:
+        rows = []
+        for name, values in self._values.items():
+            unit = STEPS_IN if name.startswith("steps in") else SAMPLES_OUT
+            rows.append(figure(name, values, unit, group=unit))
+        return rows
+
+    def _round(self) -> None:
+        """Each of them once; the first of both groups are what plain sockets do."""
+        plan, values = self._plan, self._values
+        senders = f"{plan.senders} senders"
+        values[f"steps in: raw ZeroMQ, {senders}"].append(self._plain_steps_per_s())
+        values[f"steps in: replay server, {senders}"].append(self._steps_per_s())
+        values["samples out: raw ZeroMQ"].append(self._plain_samples_per_s())
+        values["samples out: memcpy"].append(self._copied_samples_per_s())
+        while_in = f"while {plan.incoming_agent_steps_per_s:,.0f} steps/s come in"
+        for transport in ("shared", "wire"):
+            out, came_in = self._samples_per_s(transport)
+            values[f"samples out: {transport}, {while_in}"].append(out)
+            values[f"steps in: while samples go out, {transport}"].append(came_in)
+
+    def _fill(self) -> None:
+        deadline_s = time.monotonic() + START_DEADLINE_S + self._plan.capacity / 1_000
+        while self._status().size < self._plan.capacity - BLOCK_ITEMS:
+            self._steps_per_s()
+            if time.monotonic() > deadline_s:
+                raise BenchmarkFailed(f"the buffer holds only {self._status().size} transitions")
+
+    def _steps_per_s(self) -> float:
+        self._tell_all({"seconds": self._plan.window_s})
+        return self._hear_all("agent_steps") / self._plan.window_s
+
+    def _plain_steps_per_s(self) -> float:
+        return BLOCK_ITEMS * self._plain_messages_per_s(self._senders, {})
+
+    def _plain_samples_per_s(self) -> float:
+        size = slot_bytes(self._plan.batch_size, self._scene.settings.spec)
+        one = self._senders[:1]
+        return self._plan.batch_size * self._plain_messages_per_s(one, {"message_bytes": size})
+
+    def _plain_messages_per_s(self, senders: list[Talker], command: dict[str, object]) -> float:
+        endpoint = f"ipc://{self._scene.folder}/plain"
+        puller, seconds = PlainPuller(endpoint), self._plan.window_s
+        try:
+            for sender in senders:
+                sender.tell({**command, "plain": endpoint, "seconds": seconds})
+            while not puller.receive():
+                self._scene.check()
+            per_s = _per_second(seconds / 2, puller.receive)
+            for sender in senders:
+                sender.hear(START_DEADLINE_S)
+        finally:
+            puller.close()
+        return per_s
+
+    def _copied_samples_per_s(self) -> float:
+        source, target = (
+            allocate_batch(self._plan.batch_size, self._scene.settings.spec) for _ in range(2)
+        )
+
+        def copy() -> bool:
+            target.observations.copy_(source.observations)
+            target.next_observations.copy_(source.next_observations)
+            return True
+
+        copy()
+        return self._plan.batch_size * _per_second(self._plan.window_s / 4, copy)
+
+    def _samples_per_s(self, transport: str) -> tuple[float, float]:
+        """Samples per second, and the agent steps per second that came in meanwhile."""
+        per_sender = self._plan.incoming_agent_steps_per_s / self._plan.senders
+        seconds = self._plan.window_s + 1.0
+        self._tell_all({"seconds": seconds, "agent_steps_per_s": per_sender})
+        source = self._source(transport)
+        try:
+            take = self._taker(source)
+            began_s = time.monotonic()
+            while not take():
+                self._scene.check()
+            samples_per_s = _per_second(seconds - (time.monotonic() - began_s), take)
+        finally:
+            source.close()
+        came_in = self._hear_all("agent_steps") / seconds
+        return self._plan.batch_size * samples_per_s, came_in
+
+    def _taker(self, source: Any) -> Callable[[], bool]:
+        errors = torch.rand(self._plan.batch_size)
+
+        def take() -> bool:
+            """As the learner does: take, send priorities, ask for the next."""
+            ready = source.next(50)
+            if ready is None:
+                return False
+            source.send_priorities(ready, errors)
+            source.release(ready)
+            return True
+
+        return take
+
+    def _source(self, transport: str) -> Any:
+        module, scene = import_module("learner.batch_source"), self._scene
+        who = self._identity("learner")
+        name = f"{shared_prefix(scene.paths)}{who.incarnation}" if transport == "shared" else ""
+        options = module.SourceOptions(
+            batch_size=self._plan.batch_size, prefetch_batches=3, uses=1, shared_file=name
+        )
+        link = open_link(self._network, self._endpoint, who, scene.settings.spec)
+        progress = import_module("learner.progress").RunProgress()
+        return module.BatchSource(link, scene.settings.spec, options, progress)
+
+    def _identity(self, role: Any) -> Identity:
+        run_id = self._scene.settings.run.run
+        return Identity(run_id=run_id, role=role, index=0, incarnation=new_incarnation())
+
+    def _tell_all(self, command: dict[str, object]) -> None:
+        for sender in self._senders:
+            sender.tell(command)
+
+    def _hear_all(self, name: str) -> float:
+        return sum(float(sender.hear(START_DEADLINE_S)[name]) for sender in self._senders)
+
+    def _status(self) -> Status:
+        self._control.send(Ping(incarnation=1, question=0))
+        while not isinstance(message := self._control.receive(1_000), Status):
+            self._scene.check()
+        return message
+
+
+def await_welcome(scene: Scene, link: ServerLink) -> None:
+    def is_welcome() -> bool:
+        link.maintain(waiting=False)
+        link.receive(20)
+        return link.is_welcome
+
+    scene.wait_until("the replay server's welcome", is_welcome, START_DEADLINE_S)
+
+
+def _per_second(seconds: float, work: Callable[[], bool]) -> float:
+    """How often the work succeeds in a second."""
+    count, began_s = 0, time.monotonic()
+    while (elapsed_s := time.monotonic() - began_s) < seconds:
+        count += work()
+    return count / max(elapsed_s, 1e-9)
+
+
+def bench_calls(plan: ReplayPlan) -> Bench:
+    """The buffer inside the server, call by call."""
+    module, spec = import_module("replay_server.buffer"), plan.settings.spec
+    capacity, batch_size = min(plan.capacity, 50_000), plan.batch_size
+    buffer = module.ReplayBuffer(spec, module.ReplayOptions(capacity_items=capacity))
+    block = random_block(spec)
+    while buffer.size < capacity - BLOCK_ITEMS:
+        buffer.insert(block)
+    out, errors = allocate_batch(batch_size, spec), torch.rand(batch_size)
+    frames = torch.zeros(batch_size * 2 * spec.stack, spec.frame_bytes, dtype=torch.uint8)
+    copy = torch.empty_like(frames)
+
+    def update() -> None:
+        buffer.update_priorities(out.slots, out.generations, errors)
+
+    works = {
+        f"memcpy of the frames of {batch_size} samples": lambda: copy.copy_(frames),
+        f"draw {batch_size} samples": lambda: buffer.sample(batch_size, 0.4, out=out),
+        f"set {batch_size} priorities": update,
+        f"insert a block of {BLOCK_ITEMS}": lambda: buffer.insert(block),
+    }
+    return Bench(contenders={name: Contender(work=work) for name, work in works.items()})

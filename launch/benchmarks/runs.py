@@ -1,0 +1,129 @@
+"""Whole runs of `launch/local.py` as a person starts them, and what they wrote about themselves."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.config import Settings
+from common.errors import BenchmarkFailed
+from common.jsonl import last_record, read_jsonl
+from common.phases import PHASES
+from common.run_paths import RunPaths
+from launch.benchmarks.scene import Scene
+
+START_DEADLINE_S = 180.0
+STOP_DEADLINE_S = 40.0
+RUN = "benchmark"
+ROLES = {"actors": "actor", "replay": "replay_server", "learner": "learner"}
+Lines = Sequence[Mapping[str, object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFigures:
+    """What a run did from its first update on, or until its end where it never learned."""
+
+    metrics: Lines
+    beats: Mapping[str, Lines]
+    """Heartbeats of every process of a part."""
+    duration_s: float
+
+    def per_second(self, counter: str) -> float:
+        if len(self.metrics) < 2:  # noqa: PLR2004 - a rate needs two readings
+            return 0.0
+        first, last = self.metrics[0], self.metrics[-1]
+        elapsed_s = number(last, "time") - number(first, "time")
+        return (number(last, counter) - number(first, counter)) / max(elapsed_s, 1e-9)
+
+    def last(self, name: str) -> object:
+        """The newest value that is known, or None."""
+        known = [line[name] for line in self.metrics if line.get(name) is not None]
+        return known[-1] if known else None
+
+    def shares(self, part: str) -> dict[str, list[float]]:
+        """Of every phase, in all heartbeats of the part; `other` is what no phase claims."""
+        told = [beat for beat in self.beats[part] if "share_wait" in beat or "share_send" in beat]
+        shares = {name: [number(beat, f"share_{name}") for beat in told] for name in PHASES[part]}
+        claimed = [sum(values) for values in zip(*shares.values(), strict=True)]
+        return {**shares, "other": [max(1.0 - share, 0.0) for share in claimed]}
+
+
+def number(record: Mapping[str, object], name: str) -> float:
+    value = record.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+@contextmanager
+def launched(words: Sequence[str]) -> Iterator[Scene]:
+    """A run in a folder of its own; stopped as with Ctrl-C, so that it saves and cleans up."""
+    with tempfile.TemporaryDirectory(prefix="warpzone-bench-") as name:
+        folder = Path(name)
+        scene = Scene(Settings(), RunPaths(folder / RUN), folder)
+        place = ("--runs-dir", name, "--run", RUN, "--plain")
+        process = scene.start("launcher", ["-m", "launch.local", *words, *place])
+        try:
+            yield scene
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(STOP_DEADLINE_S)
+            except subprocess.TimeoutExpired:
+                # Twice is at once.
+                process.send_signal(signal.SIGINT)
+            scene.stop()
+
+
+def watch_run(words: Sequence[str], seconds: float) -> RunFigures:
+    """Run until it learns, then for some seconds more."""
+    with launched(words) as scene:
+        paths = scene.paths
+        scene.wait_until("the first update", lambda: _updates(paths) > 0, START_DEADLINE_S)
+        began_s, began_at = time.monotonic(), time.time()
+        scene.wait_until(
+            "the end of the window",
+            _both(lambda: time.monotonic() - began_s >= seconds, lambda: _lines(paths) > 1),
+            seconds + START_DEADLINE_S,
+        )
+        return read_figures(paths, began_at, time.monotonic() - began_s)
+
+
+def read_figures(paths: RunPaths, since: float, duration_s: float) -> RunFigures:
+    """Lines of the files of a run that were written after `since`, in seconds since 1970."""
+    beats = {
+        part: [
+            beat
+            for file in sorted(paths.root.glob(f"heartbeats/{role}-*.jsonl"))
+            for beat in _after(file, since)
+        ]
+        for part, role in ROLES.items()
+    }
+    return RunFigures(metrics=_after(paths.metrics, since), beats=beats, duration_s=duration_s)
+
+
+def _after(path: Path, since: float) -> list[dict[str, object]]:
+    return [line for line in read_jsonl(path) if number(line, "time") >= since]
+
+
+def _updates(paths: RunPaths) -> float:
+    return number(last_record(paths.metrics) or {}, "updates")
+
+
+def _lines(paths: RunPaths) -> int:
+    """Lines of metrics in which learning shows."""
+    return sum(number(line, "updates") > 0 for line in read_jsonl(paths.metrics))
+
+
+def _both(first: Callable[[], bool], second: Callable[[], bool]) -> Callable[[], bool]:
+    return lambda: first() and second()
+
+
+def require_figures(figures: RunFigures, what: str) -> RunFigures:
+    if not figures.metrics:
+        raise BenchmarkFailed(f"{what} wrote no metrics")
+    return figures

@@ -1,0 +1,73 @@
+"""A helper process of the benchmark `pipeline`: Stable-Baselines3's DQN on the same environment.
+
+Its own Nature network, as many samples per agent step as we take, as many processes as we have
+actors; torch may use every core.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from common.config import EnvSettings
+from launch.benchmarks.scene import answer
+
+
+def make_env(core: str) -> Any:
+    settings = EnvSettings(core=core)  # type: ignore[arg-type] # our own word, checked there
+    return import_module("actor.env.factory").make_env(settings)
+
+
+class Window:
+    """Measures from the first update on; ends training when the time is over."""
+
+    def __init__(self, learning_starts: int, seconds: float) -> None:
+        self._learning_starts = learning_starts
+        self._seconds = seconds
+        self._began: tuple[float, int] | None = None
+        self.agent_steps_per_s = 0.0
+
+    def __call__(self, names: Mapping[str, Any], _: Mapping[str, Any]) -> bool:
+        steps, now_s = int(names["self"].num_timesteps), time.monotonic()
+        if steps <= self._learning_starts:
+            return True
+        if self._began is None:
+            self._began = (now_s, steps)
+        began_s, began_steps = self._began
+        elapsed_s = now_s - began_s
+        self.agent_steps_per_s = (steps - began_steps) / max(elapsed_s, 1e-9)
+        return elapsed_s < self._seconds
+
+
+def train(job: Mapping[str, Any]) -> float:
+    """Agent steps per second, learning included."""
+    vec_env = import_module("stable_baselines3.common.vec_env")
+    makers: list[Callable[[], Any]] = [partial(make_env, job["core"])] * job["envs"]
+    envs = vec_env.SubprocVecEnv(makers)
+    # One update of a batch for so many turns of all environments.
+    turns = job["batch_size"] / job["samples_per_insert"] / job["envs"]
+    window = Window(job["learning_starts"], job["seconds"])
+    try:
+        model = import_module("stable_baselines3").DQN(
+            "CnnPolicy",
+            envs,
+            buffer_size=job["capacity"],
+            learning_starts=job["learning_starts"],
+            batch_size=job["batch_size"],
+            train_freq=max(round(turns), 1),
+            gradient_steps=max(round(1 / turns), 1),
+            device="auto",
+        )
+        model.learn(total_timesteps=10**9, callback=window)
+    finally:
+        envs.close()
+    return window.agent_steps_per_s
+
+
+if __name__ == "__main__":
+    answer({"agent_steps_per_s": train(json.loads(sys.argv[1]))})

@@ -1,0 +1,109 @@
+"""The benchmark `startup`: from the command line to playing, and `--help` of every command."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+from common.errors import BenchmarkFailed
+from common.jsonl import last_record
+from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, figure, measure
+from launch.benchmarks.runs import launched, number
+from launch.benchmarks.scene import Scene
+
+DEADLINE_S = 300.0
+LAUNCH = Path(__file__).resolve().parents[1]
+PROGRAMS = ("actor", "learner", "replay_server")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartPlan:
+    actors: int = 8
+    rounds: int = 3
+    help_rounds: int = 5
+    words: tuple[str, ...] = ()
+    """Further flags of the run."""
+
+
+def run(effort: Effort) -> Result:
+    core = import_module("actor.env.core_choice").choose_core(effort.core).name
+    plan = StartPlan(
+        rounds=effort.turns(3, 1),
+        help_rounds=effort.turns(5, 1),
+        words=("--core", core),
+    )
+    helps = measure(bench_help(all_commands()), plan.help_rounds)
+    return Result([*start_rows(plan), *helps.rows], helps.notes)
+
+
+def start_rows(plan: StartPlan) -> list[Row]:
+    times = [_start_once(plan) for _ in range(plan.rounds)]
+    started = f"launch/local.py --actors {plan.actors} to"
+    return [
+        figure(f"{started} the first stored block", [first for first, _ in times], "s"),
+        figure(f"{started} all of them playing", [last for _, last in times], "s"),
+    ]
+
+
+def _start_once(plan: StartPlan) -> tuple[float, float]:
+    """Seconds until the first block was stored, and until every actor had stored one or played."""
+    began_s = time.monotonic()
+    words = ("--actors", str(plan.actors), "--evaluators", "0", "--metrics-interval-s", "0.5")
+    with launched([*words, *plan.words]) as scene:
+        stored_s = playing_s = 0.0
+        while not (stored_s and playing_s):
+            scene.check()
+            elapsed_s = time.monotonic() - began_s
+            if elapsed_s > DEADLINE_S:
+                raise BenchmarkFailed(f"not all of {plan.actors} actors play after {DEADLINE_S} s")
+            if not stored_s and _told(scene, "replay_server-0", "replay_push_blocks_total"):
+                stored_s = elapsed_s
+            is_played = all(_told(scene, f"actor-{i}", "progress") for i in range(plan.actors))
+            if not playing_s and is_played:
+                playing_s = elapsed_s
+            time.sleep(0.05)
+    return stored_s, playing_s
+
+
+def _told(scene: Scene, peer: str, name: str) -> bool:
+    return number(last_record(scene.paths.process_heartbeat(peer)) or {}, name) > 0
+
+
+def all_commands() -> dict[str, list[str]]:
+    """Every command that a person or the launcher starts, with its words."""
+    scripts = [path for path in sorted(LAUNCH.glob("*.py")) if "PROGRAM" in _names(path)]
+    return {
+        **{f"python launch/{path.name}": [str(path)] for path in scripts},
+        **{f"python -m {name}": ["-m", name] for name in PROGRAMS},
+    }
+
+
+def _names(path: Path) -> str:
+    """What a command's file says, if it is one that is started."""
+    text = path.read_text(encoding="utf-8")
+    return text if '__name__ == "__main__"' in text else ""
+
+
+def bench_help(commands: dict[str, list[str]]) -> Bench:
+    """The interpreter alone comes first: nothing can be faster."""
+    words = {"python -c pass": ["-c", "pass"]}
+    words |= {f"{name} --help": [*command, "--help"] for name, command in commands.items()}
+    return Bench(
+        contenders={
+            name: Contender(work=partial(_run_quietly, command), unit="start")
+            for name, command in words.items()
+        }
+    )
+
+
+def _run_quietly(words: list[str]) -> None:
+    result = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, check=False, timeout=DEADLINE_S
+    )
+    if result.returncode != 0:
+        raise BenchmarkFailed(f"{' '.join(words)} ended with {result.returncode}: {result.stderr}")

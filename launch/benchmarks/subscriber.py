@@ -1,0 +1,53 @@
+"""A helper process of the benchmark `weights`: an actor that only follows the weights."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from common.devices import limit_torch_threads
+from common.networks import build_network
+from common.settings_files import load_settings
+from common.transport import ZmqNetwork
+from common.weights import weight_contract
+from launch.benchmarks.scene import answer, commands
+
+TICK_S = 0.002
+"""About an agent step: an actor looks for weights once in each."""
+
+
+def follow(feed: Any, seconds: float) -> dict[str, object]:
+    """Which versions were in use when, by a clock that all processes share, and what it cost."""
+    uses: list[tuple[int, float]] = []
+    spent_s, began_s = 0.0, time.monotonic()
+    while (now_s := time.monotonic()) - began_s < seconds:
+        if feed.poll():
+            uses.append((feed.current.version, time.monotonic()))
+        spent_s += time.monotonic() - now_s
+        time.sleep(TICK_S)
+    return {"uses": uses, "spent_s": spent_s, "seconds": time.monotonic() - began_s}
+
+
+def main() -> int:
+    job = json.loads(sys.argv[1])
+    limit_torch_threads(1)
+    settings = load_settings(Path(job["config"]))
+    chosen = settings.learner
+    network = ZmqNetwork()
+    feed = import_module("actor.weight_feed").WeightFeed(
+        network.subscriber(settings.endpoints.weights_endpoint),
+        build_network(chosen.network, settings.spec, chosen.num_quantiles).eval(),
+        weight_contract(settings),
+    )
+    for command in commands():
+        answer(follow(feed, command["seconds"]))
+    network.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

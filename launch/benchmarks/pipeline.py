@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -25,6 +25,14 @@ SPEED = "agent step/s"
 SHARE = "share of time"
 START_DEADLINE_S = 300.0
 PARTS = ("actors", "replay", "learner")
+CONTENDERS: Mapping[str, Sequence[str]] = {
+    "ours, network nature, 8 actors": (
+        *("--network", "nature"),
+        *("--actors", "8", "--block-steps", "32"),
+    ),
+    "ours, preset laptop": ("--preset", "laptop"),
+}
+"""Flags of `launch/local.py`; the last one is the run whose shares are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,23 +43,16 @@ class PipelinePlan:
     rounds: int = 3
     learning_starts: int = 1_000
     has_reference: bool = True
-    extra: tuple[str, ...] = ()
-    """Further flags of our runs."""
+    contenders: Mapping[str, Sequence[str]] = field(default_factory=lambda: CONTENDERS)
 
     @property
-    def contenders(self) -> dict[str, tuple[str, ...]]:
-        """Flags of `launch/local.py`; the last one is the run whose shares are shown."""
-        common = (
+    def words(self) -> tuple[str, ...]:
+        """Flags of all our runs."""
+        return (
             *("--core", self.core, "--evaluators", "0"),
             *("--learning-starts", str(self.learning_starts)),
             *("--metrics-interval-s", str(min(1.0, self.seconds / 4))),
-            *self.extra,
         )
-        nature = ("--network", "nature", "--actors", "8", "--block-steps", "32")
-        return {
-            "ours, network nature, 8 actors": (*nature, *common),
-            "ours, preset laptop": ("--preset", "laptop", *common),
-        }
 
 
 def run(effort: Effort) -> Result:
@@ -84,7 +85,7 @@ def run_pipeline(plan: PipelinePlan) -> tuple[Result, Shares]:
         if has_reference:
             speeds[SB3].append(reference_speed(plan))
         for name, words in plan.contenders.items():
-            figures = require_figures(watch_run(words, plan.seconds), name)
+            figures = require_figures(watch_run([*words, *plan.words], plan.seconds), name)
             speeds[name].append(figures.per_second("global_step"))
     rows = [figure(name, values, SPEED, group="speed") for name, values in speeds.items()]
     shares = {part: figures.shares(part) for part in PARTS} if figures else {}

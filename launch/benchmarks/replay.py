@@ -27,17 +27,9 @@ from common.shared_files import shared_prefix
 from common.shared_slots import slot_bytes
 from common.transport import ZmqNetwork
 from common.transport_probe import PlainPuller
-from launch.benchmarks.blocks import BLOCK_ITEMS, random_block
-from launch.benchmarks.measure import (
-    Bench,
-    Contender,
-    Effort,
-    Result,
-    Row,
-    against_first,
-    figure,
-    measure,
-)
+from launch.benchmarks.blocks import BLOCK_ITEMS
+from launch.benchmarks.buffer_calls import bench_calls
+from launch.benchmarks.measure import Effort, Result, Row, against_first, figure, measure
 from launch.benchmarks.scene import Scene, Talker, open_scene
 
 START_DEADLINE_S = 60.0
@@ -82,7 +74,8 @@ def run(effort: Effort) -> Result:
         window_s=effort.seconds(4.0, 0.7),
         rounds=effort.turns(5, 2),
     )
-    calls = measure(bench_calls(plan), effort.turns(100, 10))
+    spec = plan.settings.spec
+    calls = measure(bench_calls(spec, plan.capacity, plan.batch_size), effort.turns(100, 10))
     return Result([*serve(plan), *calls.rows])
 
 
@@ -192,6 +185,10 @@ class Site:
             allocate_batch(self._plan.batch_size, self._scene.settings.spec) for _ in range(2)
         )
 
+        # Written once: pages that are not there yet would be read from one in the cache.
+        source.observations.fill_(1)
+        source.next_observations.fill_(1)
+
         def copy() -> bool:
             target.observations.copy_(source.observations)
             target.next_observations.copy_(source.next_observations)
@@ -254,9 +251,12 @@ class Site:
         return sum(float(sender.hear(START_DEADLINE_S)[name]) for sender in self._senders)
 
     def _status(self) -> Status:
-        self._control.send(Ping(incarnation=1, question=0))
+        self._control.send(Ping(incarnation=1, question=1))
+        deadline_s = time.monotonic() + START_DEADLINE_S
         while not isinstance(message := self._control.receive(1_000), Status):
             self._scene.check()
+            if time.monotonic() > deadline_s:
+                raise BenchmarkFailed("the replay server does not answer")
         return message
 
 
@@ -275,27 +275,3 @@ def _per_second(seconds: float, work: Callable[[], bool]) -> float:
     while (elapsed_s := time.monotonic() - began_s) < seconds:
         count += work()
     return count / max(elapsed_s, 1e-9)
-
-
-def bench_calls(plan: ReplayPlan) -> Bench:
-    """The buffer inside the server, call by call."""
-    module, spec = import_module("replay_server.buffer"), plan.settings.spec
-    capacity, batch_size = min(plan.capacity, 50_000), plan.batch_size
-    buffer = module.ReplayBuffer(spec, module.ReplayOptions(capacity_items=capacity))
-    block = random_block(spec)
-    while buffer.size < capacity - BLOCK_ITEMS:
-        buffer.insert(block)
-    out, errors = allocate_batch(batch_size, spec), torch.rand(batch_size)
-    frames = torch.zeros(batch_size * 2 * spec.stack, spec.frame_bytes, dtype=torch.uint8)
-    copy = torch.empty_like(frames)
-
-    def update() -> None:
-        buffer.update_priorities(out.slots, out.generations, errors)
-
-    works = {
-        f"memcpy of the frames of {batch_size} samples": lambda: copy.copy_(frames),
-        f"draw {batch_size} samples": lambda: buffer.sample(batch_size, 0.4, out=out),
-        f"set {batch_size} priorities": update,
-        f"insert a block of {BLOCK_ITEMS}": lambda: buffer.insert(block),
-    }
-    return Bench(contenders={name: Contender(work=work) for name, work in works.items()})

@@ -1,0 +1,102 @@
+"""Benchmarks of real processes, with tiny sizes: what they promise to measure is there."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.config import EnvSettings, Settings
+from common.phases import PHASES
+from launch.benchmarks.learner import GAPS, LearnerPlan, gap_rows
+from launch.benchmarks.overlap import OverlapPlan, run_matrix
+from launch.benchmarks.pipeline import PipelinePlan, run_pipeline
+from launch.benchmarks.replay import ReplayPlan, serve
+from launch.benchmarks.startup import StartPlan, bench_help, start_rows
+from launch.benchmarks.weights import WeightsPlan, publish_and_follow
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+CORRIDOR = ("--game", "corridor", "--size", "16", "--batch-size", "16", "--capacity", "5000")
+SMALL = EnvSettings(size=16)
+
+
+@pytest.mark.timeout(240)
+def test_a_replay_server_takes_steps_and_gives_samples() -> None:
+    plan = ReplayPlan(
+        capacity=2_048, batch_size=16, senders=2, window_s=0.3, rounds=1, frame_side=16
+    )
+
+    rows = {row.contender: row for row in serve(plan)}
+
+    promised = [
+        "steps in: raw ZeroMQ, 2 senders",
+        "steps in: replay server, 2 senders",
+        "samples out: raw ZeroMQ",
+        "samples out: memcpy",
+        "samples out: shared, while 1,000 steps/s come in",
+        "samples out: wire, while 1,000 steps/s come in",
+        "memory per stored transition",
+    ]
+    assert all(rows[name].median > 0 for name in promised)
+    assert rows["steps in: while samples go out, shared"].median > 0
+    assert rows["growth of the server while it was measured"].unit == "byte"
+
+
+@pytest.mark.timeout(240)
+def test_every_version_of_the_weights_is_serialised_once_and_used() -> None:
+    plan = WeightsPlan(subscribers=2, versions=3, interval_s=0.5, settings=Settings(env=SMALL))
+
+    rows = {row.contender: row for row in publish_and_follow(plan).rows}
+
+    assert rows["serialisations per version"].median == 1.0
+    assert rows["versions that all 2 used"].median > 0
+    assert rows["publish to use, all 2 actors"].median > 0
+    assert 0 < rows["share of an actor's time"].median < 1
+
+
+@pytest.mark.timeout(240)
+def test_the_gaps_between_updates_are_measured_in_a_learner_process() -> None:
+    rows = {row.contender: row for row in gap_rows(LearnerPlan(seconds=1.0, env=SMALL))}
+
+    assert {f"gap: {name}" for name in GAPS} < rows.keys()
+    assert 0 <= rows["gaps together"].median <= 1
+
+
+@pytest.mark.timeout(240)
+def test_a_whole_run_says_where_its_time_goes() -> None:
+    plan = PipelinePlan(
+        core="nes_py",
+        seconds=1.0,
+        rounds=1,
+        learning_starts=100,
+        has_reference=False,
+        contenders={"corridor": ("--actors", "1", "--block-steps", "16", *CORRIDOR)},
+    )
+
+    result, shares = run_pipeline(plan)
+
+    assert result.rows[0].contender == "corridor"
+    assert shares.keys() == PHASES.keys()
+    assert all(shares[part]["wait"] for part in PHASES)
+    assert max(shares["learner"]["forward"]) > 0
+    assert max(shares["actors"]["emulator"]) > 0
+
+
+@pytest.mark.timeout(240)
+def test_lockstep_is_compared_with_parallel_processes() -> None:
+    plan = OverlapPlan(actors=(1,), block_steps=(16,), seconds=1.0, words=CORRIDOR)
+
+    result = run_matrix(plan)
+
+    assert [line["mode"] for line in result.lines] == ["lockstep", "parallel"]
+    assert all(float(str(line["updates_per_sec_mean"])) > 0 for line in result.lines)
+
+
+@pytest.mark.timeout(240)
+def test_starts_are_timed() -> None:
+    plan = StartPlan(actors=1, rounds=1, words=(*CORRIDOR, "--learning-starts", "100"))
+
+    stored, playing = start_rows(plan)
+
+    assert stored.median > 0
+    assert playing.median > 0
+    bench = bench_help({"python launch/keys.py": ["launch/keys.py"]})
+    assert list(bench.contenders) == ["python -c pass", "python launch/keys.py --help"]

@@ -1,0 +1,156 @@
+"""What benchmarks read from the files of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from common.errors import BenchmarkFailed
+from common.phases import PHASES
+from common.run_paths import RunPaths
+from launch.benchmarks import pipeline
+from launch.benchmarks.overlap import COLUMNS, OverlapPlan, line_of, run_matrix
+from launch.benchmarks.pipeline import PipelinePlan, draw, run_pipeline, share_rows
+from launch.benchmarks.runs import RunFigures, read_figures, require_figures
+from launch.benchmarks.sb3_dqn import Window
+from launch.benchmarks.startup import LAUNCH, all_commands
+
+
+def write_lines(path: Path, lines: Sequence[Mapping[str, object]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+@pytest.fixture
+def figures(tmp_path: Path) -> RunFigures:
+    """A run that learned from second 100 on."""
+    paths = RunPaths(tmp_path / "r")
+    metrics = [
+        {"time": 90.0, "global_step": 0, "updates": 0, "replay_fill_rate": 0.1},
+        {"time": 100.0, "global_step": 1_000, "updates": 10, "replay_fill_rate": 0.5},
+        {"time": 104.0, "global_step": 1_800, "updates": 50, "replay_fill_rate": None},
+    ]
+    write_lines(paths.metrics, metrics)
+    for index, share in ((0, 0.2), (1, 0.4)):
+        beats = [
+            {"time": 95.0, "share_wait": 1.0},
+            {"time": 101.0, "share_wait": share, "share_emulator": 0.5},
+        ]
+        write_lines(paths.process_heartbeat(f"actor-{index}"), beats)
+    beat = {"time": 101.0, "share_wait": 0.1, "share_forward": 0.4, "share_backward": 0.3}
+    write_lines(paths.process_heartbeat("learner-0"), [beat])
+    return read_figures(paths, 100.0, 5.0)
+
+
+def test_rates_are_those_of_the_time_in_which_it_learned(figures: RunFigures) -> None:
+    assert figures.per_second("global_step") == pytest.approx(200.0)
+    assert figures.per_second("updates") == pytest.approx(10.0)
+
+
+def test_one_reading_is_no_rate() -> None:
+    assert RunFigures(metrics=[{"time": 1.0}], beats={}, duration_s=1.0).per_second("x") == 0.0
+
+
+def test_a_value_that_is_not_told_again_is_the_last_known(figures: RunFigures) -> None:
+    assert figures.last("replay_fill_rate") == 0.5
+    assert figures.last("gpu_util_mean_window") is None
+
+
+def test_shares_are_those_of_all_processes_of_a_part_and_leave_a_rest(figures: RunFigures) -> None:
+    actors, learner = figures.shares("actors"), figures.shares("learner")
+
+    assert actors["wait"] == [0.2, 0.4]
+    assert actors["other"] == pytest.approx([0.3, 0.1])
+    assert learner["other"] == pytest.approx([0.2])
+    assert learner.keys() == {*PHASES["learner"], "other"}
+    assert figures.shares("replay")["wait"] == []
+
+
+def test_a_table_has_a_row_for_every_phase_that_was_told(figures: RunFigures) -> None:
+    rows = share_rows({part: figures.shares(part) for part in ("actors", "replay", "learner")})
+
+    names = [row.contender for row in rows]
+    assert names[0] == "actors: emulator"
+    assert "learner: forward" in names
+    assert not any(name.startswith("replay") for name in names)
+
+
+def test_the_picture_is_drawn(figures: RunFigures, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+
+    draw({"actors": figures.shares("actors")}, str(tmp_path / "p.png"))
+
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_that_told_nothing_is_an_error() -> None:
+    with pytest.raises(BenchmarkFailed, match="it wrote no metrics"):
+        require_figures(RunFigures(metrics=[], beats={}, duration_s=1.0), "it")
+
+
+def test_the_lines_of_overlap_have_the_promised_columns(figures: RunFigures) -> None:
+    line = line_of("parallel", 2, 32, figures)
+
+    assert tuple(line) == COLUMNS
+    assert list(line.values()) == ["parallel", 2, 32, 200.0, 10.0, 0.5, None, 5.0]
+
+
+def test_overlap_compares_both_modes_at_every_place(
+    figures: RunFigures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Sequence[str]] = []
+
+    def watch(words: Sequence[str], _seconds: float) -> RunFigures:
+        started.append(words)
+        return figures
+
+    monkeypatch.setattr("launch.benchmarks.overlap.watch_run", watch)
+
+    result = run_matrix(OverlapPlan(actors=(1, 4), block_steps=(16, 32)))
+
+    places = [(line["mode"], line["num_envs"], line["rollout"]) for line in result.lines]
+    assert len(set(places)) == len(places) == 2 * 2 * 2
+    assert sum("--lockstep" in words for words in started) == 4
+    assert [row.ratio for row in result.rows] == [1.0] * 8
+
+
+def test_without_stable_baselines_a_note_says_what_to_install(
+    figures: RunFigures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "find_spec", lambda _name: None)
+    monkeypatch.setattr(pipeline, "watch_run", lambda _words, _seconds: figures)
+
+    result, shares = run_pipeline(PipelinePlan(rounds=2))
+
+    assert "Stable-Baselines3 is not measured" in result.notes[0]
+    assert 'pip install "warpzone[bench]"' in result.notes[0]
+    assert [row.contender for row in result.rows if row.group == "speed"] == [*pipeline.CONTENDERS]
+    assert shares["learner"]["forward"] == [0.4]
+
+
+def test_the_reference_is_measured_from_its_first_update_on() -> None:
+    window = Window(learning_starts=100, seconds=3600.0)
+
+    for steps in (8, 100):
+        assert window({"self": SimpleNamespace(num_timesteps=steps)}, {})
+    assert window.agent_steps_per_s == 0.0
+    for steps in (108, 208):
+        assert window({"self": SimpleNamespace(num_timesteps=steps)}, {})
+    assert window.agent_steps_per_s > 0.0
+
+
+def test_every_command_of_the_launch_folder_is_asked_for_help() -> None:
+    programs = {
+        path.name
+        for path in LAUNCH.glob("*.py")
+        if "parse_args(PROGRAM" in path.read_text(encoding="utf-8") or path.name == "local.py"
+    }
+
+    assert {name.removeprefix("python launch/") for name in all_commands()} >= programs - {
+        "options.py"
+    }
+    assert "python -m actor" in all_commands()

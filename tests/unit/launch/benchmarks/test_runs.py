@@ -29,7 +29,7 @@ def write_lines(path: Path, lines: Sequence[Mapping[str, object]]) -> None:
 def figures(tmp_path: Path) -> RunFigures:
     """A run that learned from second 100 on."""
     paths = RunPaths(tmp_path / "r")
-    metrics = [
+    metrics: list[dict[str, object]] = [
         {"time": 90.0, "global_step": 0, "updates": 0, "replay_fill_rate": 0.1},
         {"time": 100.0, "global_step": 1_000, "updates": 10, "replay_fill_rate": 0.5},
         {"time": 104.0, "global_step": 1_800, "updates": 50, "replay_fill_rate": None},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -114,4 +115,6 @@ def run_all(names: Sequence[str], args: BenchArgs) -> Iterator[tuple[str, Result
 
 
 if __name__ == "__main__":
+    # Told to end: what was started must be stopped, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(int(ExitCode.TERMINATED)))
     sys.exit(main())

@@ -20,6 +20,7 @@ from launch.benchmarks.scene import Scene
 
 START_DEADLINE_S = 180.0
 STOP_DEADLINE_S = 40.0
+LONGEST_RUN_MINUTES = 20.0
 RUN = "benchmark"
 ROLES = {"actors": "actor", "replay": "replay_server", "learner": "learner"}
 Lines = Sequence[Mapping[str, object]]
@@ -65,7 +66,9 @@ def launched(words: Sequence[str]) -> Iterator[Scene]:
     with tempfile.TemporaryDirectory(prefix="warpzone-bench-") as name:
         folder = Path(name)
         scene = Scene(Settings(), RunPaths(folder / RUN), folder)
-        place = ("--runs-dir", name, "--run", RUN, "--plain")
+        # The limit ends a run whose benchmark was killed before it could.
+        limit = ("--max-minutes", str(LONGEST_RUN_MINUTES))
+        place = ("--runs-dir", name, "--run", RUN, "--plain", *limit)
         process = scene.start("launcher", ["-m", "launch.local", *words, *place])
         try:
             yield scene

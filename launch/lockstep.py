@@ -100,9 +100,7 @@ class Lockstep:
             restore=cut_wanted(resume, RunPaths.of(settings.run).checkpoints),
             in_background=False,
         )
-        learner = _builder("learner")(
-            settings, network, resume=resume, clock=clock, watch_gpus=False
-        )
+        learner = _builder("learner")(settings, network, resume=resume, clock=clock, is_alone=True)
         self._learner = cast(LockstepLearner, learner)
         self._learner.saved = None
         self._learner.after_cut_request = self._settle

@@ -30,7 +30,8 @@ from learner.batch_source import BatchSource, SourceOptions
 from learner.checkpoint import remove_leftovers, restore_checkpoint, set_aside_newer
 from learner.curriculum import Curriculum, CurriculumPlan
 from learner.inbox import TelemetryInbox
-from learner.loop import LearnerLoop, LearnerParts, LearnerPlan
+from learner.loop import LearnerLoop
+from learner.parts import LearnerParts, LearnerPlan
 from learner.progress import RunProgress
 from learner.publisher import WeightPublisher
 from learner.schedules import importance_beta_schedule, learning_rate_schedule
@@ -45,9 +46,12 @@ def build(
     *,
     resume: Path | None = None,
     clock: Callable[[], float] = time.monotonic,
-    watch_gpus: bool = True,
+    is_alone: bool = False,
 ) -> LearnerLoop:
-    """A learner that has published its first weights. `clock` paces its questions."""
+    """A learner that has published its first weights. `clock` paces its questions.
+
+    Alone, as in lockstep, it does one thing after the other and watches no GPU.
+    """
     paths = RunPaths.of(settings.run)
     identity = Identity(
         run_id=settings.run.run, role="learner", index=0, incarnation=new_incarnation()
@@ -71,10 +75,10 @@ def build(
         heartbeat=HeartbeatWriter(identity, paths.process_heartbeat(identity.peer), interval_s),
         metrics=JsonlWriter(paths.metrics),
         stages=JsonlWriter(paths.stages) if len(settings.env.stage_names) > 1 else None,
-        gpus=GpuWatch(interval_s) if watch_gpus else None,
+        gpus=None if is_alone else GpuWatch(interval_s),
         progress=progress,
     )
-    loop = LearnerLoop(parts, _plan(settings))
+    loop = LearnerLoop(parts, _plan(settings, saves_beside=not is_alone))
     _secure_start(loop, paths, progress.agent_steps)
     return loop
 
@@ -187,7 +191,7 @@ def _archive(settings: Settings, paths: RunPaths, agent_steps: int) -> Archive:
     )
 
 
-def _plan(settings: Settings) -> LearnerPlan:
+def _plan(settings: Settings, *, saves_beside: bool) -> LearnerPlan:
     chosen, replay = settings.learner, settings.replay
     return LearnerPlan(
         learning_rate=learning_rate_schedule(
@@ -201,6 +205,7 @@ def _plan(settings: Settings) -> LearnerPlan:
         max_minutes=settings.run.max_minutes,
         metrics_interval_s=settings.run.metrics_interval_s,
         saves_replay=replay.checkpoint_replay,
+        saves_beside=saves_beside,
     )
 
 

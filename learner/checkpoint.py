@@ -43,16 +43,23 @@ MAX_AGENT_STEPS = 10**11 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Checkpoint:
-    """Everything that a run needs in order to go on; the random states are added on writing."""
+    """Everything that a run needs in order to go on, as it was at one moment."""
 
     agent_steps: int
     learner: LearnerSnapshot
+    random: JsonObject
     run: JsonObject
     """Opaque to this module: the counters of the run."""
 
 
 def checkpoint_of(learner: Learner, *, agent_steps: int, run: JsonObject) -> Checkpoint:
-    return Checkpoint(agent_steps=agent_steps, learner=take_snapshot(learner), run=run)
+    """A copy: whoever writes it need not hurry, and training may go on."""
+    return Checkpoint(
+        agent_steps=agent_steps,
+        learner=take_snapshot(learner),
+        random=capture_random_states(),
+        run=run,
+    )
 
 
 def write_checkpoint(checkpoints_dir: Path, checkpoint: Checkpoint) -> Path:
@@ -151,7 +158,7 @@ def _encode_files(checkpoint: Checkpoint) -> dict[str, bytes]:
         tensors["average"] = snapshot.average
     state: JsonObject = {
         "learner": snapshot.counters,
-        "random": capture_random_states(),
+        "random": checkpoint.random,
         "run": checkpoint.run,
     }
     files = {f"{stem}{TENSOR_SUFFIX}": save(dict(group)) for stem, group in tensors.items()}

@@ -9,23 +9,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from common.batch import Batch
+from common.checkpoint_files import JsonObject
 from common.errors import MarioError
-from common.heartbeat import HeartbeatWriter
-from common.jsonl import JsonlWriter
 from common.messages import Scalar
-from common.nvml import GpuWatch, Reading
+from common.nvml import Reading
 from learner.archive import Archive
-from learner.batch_source import BatchSource, ReadyBatch
-from learner.curriculum import Curriculum
-from learner.inbox import TelemetryInbox
-from learner.progress import RunProgress
-from learner.publisher import WeightPublisher
+from learner.batch_source import ReadyBatch
+from learner.parts import LearnerParts, LearnerPlan
 from learner.report import (
     GpuWindow,
     IntervalSums,
@@ -36,7 +31,6 @@ from learner.report import (
     wait_metrics,
     weight_lag,
 )
-from learner.schedules import LinearSchedule
 from learner.update import Learner
 
 log = logging.getLogger(__name__)
@@ -45,41 +39,6 @@ WAIT_MS = 50
 MAX_SKIPPED_IN_A_ROW = 10
 LOST_AFTER_INTERVALS = 3
 SECONDS_PER_MINUTE = 60.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearnerParts:
-    """What a learner is made of."""
-
-    learner: Learner
-    source: BatchSource
-    publisher: WeightPublisher
-    inbox: TelemetryInbox
-    curriculum: Curriculum
-    archive: Archive | None
-    """None where nothing is to be written: in some tests."""
-    heartbeat: HeartbeatWriter
-    metrics: JsonlWriter | None
-    stages: JsonlWriter | None
-    """One line per stage and report; None where there is one stage."""
-    gpus: GpuWatch | None
-    progress: RunProgress
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearnerPlan:
-    """The values that the loop follows."""
-
-    learning_rate: LinearSchedule
-    beta: LinearSchedule
-    uses: int
-    """Updates per batch."""
-    max_agent_steps: int
-    """Of the whole run; 0: no limit."""
-    max_minutes: float
-    """Of this start; 0: no limit."""
-    metrics_interval_s: float
-    saves_replay: bool = False
 
 
 class LearnerLoop:
@@ -103,7 +62,7 @@ class LearnerLoop:
         self._started_s = time.monotonic()
         self._reported_s = self._started_s
         self.saved: Path | None = None
-        """The checkpoint written last in this life."""
+        """The checkpoint written last in this life while all waited for it."""
         self.after_cut_request: Callable[[], object] = lambda: None
         """In lockstep the replay server answers before the checkpoint is written."""
         self._publish()
@@ -143,20 +102,15 @@ class LearnerLoop:
 
     def save(self) -> bool:
         """False when the checkpoint could not be written; the older ones still stand."""
-        archive, agent_steps = self._parts.archive, self._progress.agent_steps
+        archive = self._parts.archive
         if archive is None:
             return True
-        run = {
-            "progress": self._progress.to_state(),
-            "curriculum": self._parts.curriculum.to_state(),
-        }
-        if self._plan.saves_replay and not archive.has(agent_steps):
-            self._source.request_cut(agent_steps)
-            self.after_cut_request()
-        self.saved = archive.save(self._learner, agent_steps, run)
+        self.saved = archive.save(*self._cut(archive))
         return self.saved is not None
 
     def close(self) -> None:
+        if self._parts.archive is not None:
+            self._parts.archive.close()
         for part in (self._source, self._parts.publisher, self._parts.inbox, self._parts.heartbeat):
             part.close()
         for file in (self._parts.metrics, self._parts.stages):
@@ -205,6 +159,24 @@ class LearnerLoop:
                 self._parts.curriculum.shares(),
             )
 
+    def _save_in_passing(self, archive: Archive) -> None:
+        if self._plan.saves_beside:
+            archive.begin(*self._cut(archive))
+        else:
+            self.save()
+
+    def _cut(self, archive: Archive) -> tuple[Learner, int, JsonObject]:
+        """What is saved now, and the replay with it."""
+        run: JsonObject = {
+            "progress": self._progress.to_state(),
+            "curriculum": self._parts.curriculum.to_state(),
+        }
+        agent_steps = self._progress.agent_steps
+        if self._plan.saves_replay and not archive.has(agent_steps):
+            self._source.request_cut(agent_steps)
+            self.after_cut_request()
+        return self._learner, agent_steps, run
+
     def _look_after(self) -> None:
         if self._parts.publisher.is_due(self._learner.updates):
             self._publish()
@@ -216,7 +188,7 @@ class LearnerLoop:
         archive = self._parts.archive
         if archive is not None and archive.due(self._progress.agent_steps):
             with self._timer.phase("checkpoint"):
-                self.save()
+                self._save_in_passing(archive)
 
     def _has_news(self) -> bool:
         """The first update: the launcher asks for it when this life ends."""

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import errno
+import threading
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,9 +12,11 @@ from common.checkpoint_files import list_numbered, load_checkpoint
 from common.errors import MarioError
 from learner import archive as archive_module
 from learner.archive import Archive
+from learner.checkpoint import Checkpoint, write_checkpoint
 from learner.update import Learner
-from tests.learner_factory import tiny_learner
+from tests.learner_factory import random_batch, tiny_learner
 from tests.scripted_peers import FakeClock
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -120,3 +125,99 @@ def test_failures_that_are_not_in_a_row_do_not_add_up(
             fill_disk(patch)
             archive.save(learner, steps, {})
         assert archive.save(learner, steps + 1, {}) is not None
+
+
+class SlowDisk:
+    """Writes nothing until it is let go."""
+
+    def __init__(self) -> None:
+        self.may_write = threading.Event()
+
+    def write(self, folder: Path, checkpoint: Checkpoint) -> Path:
+        assert self.may_write.wait(30)
+        return write_checkpoint(folder, checkpoint)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowDisk]:
+    slow = SlowDisk()
+    monkeypatch.setattr(archive_module, "write_checkpoint", slow.write)
+    yield slow
+    slow.may_write.set()
+
+
+def test_training_goes_on_while_a_checkpoint_is_written(tmp_path: Path, disk: SlowDisk) -> None:
+    clock, learner = FakeClock(), tiny_learner()
+    archive = make_archive(tmp_path, clock)
+    archive.begin(learner, 10, {})
+    name, weights = next(iter(learner.online.state_dict().items()))
+    before = weights.clone()
+    learner.update(random_batch())
+    clock.advance(120)
+    is_due_meanwhile = archive.due(5_000)
+
+    disk.may_write.set()
+    wait_until("the disk is free", lambda: archive.due(5_000), 10)
+
+    assert not is_due_meanwhile
+    data = load_checkpoint(list_numbered(tmp_path)[0])
+    assert data.agent_steps == 10
+    assert data.tensors["network"][name].equal(before)
+    assert not weights.equal(before)
+    assert data.state["learner"]["updates"] == 0  # type: ignore[index,call-overload] # JSON
+
+
+def test_who_saves_waits_for_the_one_before(tmp_path: Path, disk: SlowDisk) -> None:
+    archive, learner = make_archive(tmp_path), tiny_learner()
+    archive.begin(learner, 1, {})
+    threading.Timer(0.1, disk.may_write.set).start()
+
+    path = archive.save(learner, 2, {})
+
+    assert [int(one.name) for one in list_numbered(tmp_path)] == [2, 1]
+    assert path == list_numbered(tmp_path)[0]
+
+
+def test_closing_waits_for_the_writer(tmp_path: Path, disk: SlowDisk) -> None:
+    archive = make_archive(tmp_path)
+    archive.begin(tiny_learner(), 1, {})
+    threading.Timer(0.1, disk.may_write.set).start()
+
+    archive.close()
+
+    assert len(list_numbered(tmp_path)) == 1
+
+
+def test_failures_beside_the_training_are_counted_too(
+    tmp_path: Path, learner: Learner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = make_archive(tmp_path)
+    fill_disk(monkeypatch)
+    for steps in (1, 2):
+        archive.begin(learner, steps, {})
+        wait_until("the failure is known", partial(_has_failed, archive, steps), 10)
+    assert archive.last_error is not None
+    assert "No space left" in archive.last_error
+
+    archive.begin(learner, 3, {})
+    with pytest.raises(MarioError, match="3 checkpoints in a row"):
+        wait_until("the run ends", partial(_has_failed, archive, 4), 10)
+
+
+def _has_failed(archive: Archive, times: int) -> bool:
+    archive.due(0)
+    return archive.failures_in_a_row == times
+
+
+def test_what_nobody_foresaw_ends_the_training_thread(
+    tmp_path: Path, learner: Learner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> Path:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(archive_module, "write_checkpoint", fail)
+    archive = make_archive(tmp_path)
+    archive.begin(learner, 1, {})
+
+    with pytest.raises(ZeroDivisionError):
+        archive.save(learner, 2, {})

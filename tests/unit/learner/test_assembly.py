@@ -24,7 +24,7 @@ def write_foreign(settings: Settings, folder: Path, agent_steps: int) -> Path:
 
 
 def start(settings: Settings, resume: Path | None) -> None:
-    build(settings, MemoryNetwork(), resume=resume, watch_gpus=False).close()
+    build(settings, MemoryNetwork(), resume=resume, is_alone=True).close()
 
 
 def numbers(settings: Settings) -> list[int]:

@@ -44,7 +44,7 @@ class Lesson:
         self.server = build_replay(settings, network)
         self.weights = network.subscriber(endpoints.weights_endpoint)
         self.loop: LearnerLoop = build(
-            settings, network, resume=resume, clock=self.clock, watch_gpus=False
+            settings, network, resume=resume, clock=self.clock, is_alone=True
         )
         who = identity("actor", run_id=settings.run.run)
         self.actor = ScriptedClient(network, who, settings.spec, endpoints.replay_endpoint)

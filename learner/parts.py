@@ -1,0 +1,54 @@
+"""What a learner's loop is made of, and the values that it follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from common.heartbeat import HeartbeatWriter
+from common.jsonl import JsonlWriter
+from common.nvml import GpuWatch
+from learner.archive import Archive
+from learner.batch_source import BatchSource
+from learner.curriculum import Curriculum
+from learner.inbox import TelemetryInbox
+from learner.progress import RunProgress
+from learner.publisher import WeightPublisher
+from learner.schedules import LinearSchedule
+from learner.update import Learner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnerParts:
+    """What a learner is made of."""
+
+    learner: Learner
+    source: BatchSource
+    publisher: WeightPublisher
+    inbox: TelemetryInbox
+    curriculum: Curriculum
+    archive: Archive | None
+    """None where nothing is to be written: in some tests."""
+    heartbeat: HeartbeatWriter
+    metrics: JsonlWriter | None
+    stages: JsonlWriter | None
+    """One line per stage and report; None where there is one stage."""
+    gpus: GpuWatch | None
+    progress: RunProgress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnerPlan:
+    """The values that the loop follows."""
+
+    learning_rate: LinearSchedule
+    beta: LinearSchedule
+    uses: int
+    """Updates per batch."""
+    max_agent_steps: int
+    """Of the whole run; 0: no limit."""
+    max_minutes: float
+    """Of this start; 0: no limit."""
+    metrics_interval_s: float
+    saves_replay: bool = False
+    saves_beside: bool = True
+    """Checkpoints are written while training goes on; in lockstep before it does."""

@@ -52,6 +52,7 @@ def test_every_version_of_the_weights_is_serialised_once_and_used() -> None:
     assert 0 < rows["share of an actor's time"].median < 1
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(240)
 def test_the_gaps_between_updates_are_measured_in_a_learner_process() -> None:
     rows = {row.contender: row for row in gap_rows(LearnerPlan(seconds=1.0, env=SMALL))}
@@ -80,6 +81,7 @@ def test_a_whole_run_says_where_its_time_goes() -> None:
     assert max(shares["actors"]["emulator"]) > 0
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(240)
 def test_lockstep_is_compared_with_parallel_processes() -> None:
     plan = OverlapPlan(actors=(1,), block_steps=(16,), seconds=1.0, words=CORRIDOR)
@@ -90,6 +92,7 @@ def test_lockstep_is_compared_with_parallel_processes() -> None:
     assert all(float(str(line["updates_per_sec_mean"])) > 0 for line in result.lines)
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(240)
 def test_starts_are_timed() -> None:
     plan = StartPlan(actors=1, rounds=1, words=(*CORRIDOR, "--learning-starts", "100"))

@@ -18,6 +18,7 @@ CORRIDOR = ("--game", "corridor", "--size", "16", "--batch-size", "16", "--capac
 SMALL = EnvSettings(size=16)
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(240)
 def test_a_replay_server_takes_steps_and_gives_samples() -> None:
     plan = ReplayPlan(
@@ -61,6 +62,7 @@ def test_the_gaps_between_updates_are_measured_in_a_learner_process() -> None:
     assert 0 <= rows["gaps together"].median <= 1
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(240)
 def test_a_whole_run_says_where_its_time_goes() -> None:
     plan = PipelinePlan(

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+import torch
+
 from actor.block_builder import BlockBuilder
 from actor.env.construction import ConstructionPlan, Recipe, build_serially
 from actor.env.core_choice import settle_core
@@ -22,12 +24,14 @@ from actor.starts import Starts
 from actor.weight_feed import WeightFeed
 from common.channels import Network
 from common.config import Settings
+from common.devices import has_fast_bfloat16
 from common.exploration import ExplorationSettings, epsilon_at
 from common.game import construction_deadline_s
 from common.handshake import open_link
 from common.heartbeat import HeartbeatWriter, Identity
 from common.ids import Role, new_incarnation
-from common.networks import build_network
+from common.inference import PreparedNetwork
+from common.networks import QuantileNetwork, build_network
 from common.phases import PhaseTimer
 from common.run_paths import RunPaths
 from common.seeds import seed_for
@@ -70,7 +74,7 @@ def build(
             _lane(settings, index, lane, starts, timer)
             for lane in range(settings.actor.envs_per_actor)
         ],
-        policy=Policy(net, seed_for(settings.run.seed, "policy", index)),
+        policy=Policy(_prepared(net, settings), seed_for(settings.run.seed, "policy", index)),
         sink=BlockSink(link, settings.actor.send_window, clock=clock),
         feed=WeightFeed(
             subscriber,
@@ -90,6 +94,12 @@ def build(
         extra={"count": len(parts.lanes), "game": settings.env.game, "core": settings.env.core},
     )
     return ActorLoop(parts)
+
+
+def _prepared(network: QuantileNetwork, settings: Settings) -> PreparedNetwork:
+    """In the precision that the learner computes with, where this CPU has it."""
+    is_half = settings.learner.mixed_precision == "bfloat16" and has_fast_bfloat16()
+    return PreparedNetwork(network, torch.bfloat16 if is_half else torch.float32)
 
 
 def _lane(settings: Settings, index: int, lane: int, starts: Starts, timer: PhaseTimer) -> Lane:

@@ -80,6 +80,7 @@ class ActorLoop:
         """Play one agent step in every lane, or wait a moment; True when it played."""
         with self._timer.phase("weights"):
             if self._feed.poll():
+                self._policy.network.refresh()
                 self._follow_weights()
         with self._timer.phase("send"):
             self._sink.pump()

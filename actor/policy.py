@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
 
 from common.blocks import F32, U8
-from common.networks import infer
+from common.inference import PreparedNetwork
 
 I64 = npt.NDArray[np.int64]
 
@@ -29,14 +28,14 @@ class Decision:
 class Policy:
     """Owns the network of an actor and its randomness."""
 
-    def __init__(self, network: nn.Module, seed: int) -> None:
+    def __init__(self, network: PreparedNetwork, seed: int) -> None:
         self.network = network
         self._rng = np.random.default_rng(seed)
 
     def decide(self, observations: U8, prev_actions: I64, epsilons: F32) -> Decision:
         """Choose for uint8 [K, stack, H, W], with an epsilon for each environment."""
-        greedy, quantiles = infer(
-            self.network, torch.from_numpy(observations), torch.from_numpy(prev_actions)
+        greedy, quantiles = self.network.infer(
+            torch.from_numpy(observations), torch.from_numpy(prev_actions)
         )
         values: F32 = quantiles.numpy()
         rows = np.arange(len(prev_actions))

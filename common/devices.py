@@ -40,6 +40,17 @@ def learner_thread_count(requested: int) -> int:
     return requested or max(1, (os.cpu_count() or 2) // 2)
 
 
+def has_fast_bfloat16() -> bool:
+    """Whether this CPU multiplies bfloat16 itself; without that it would be slower, not faster."""
+    import torch  # noqa: PLC0415 - see above
+
+    try:
+        capabilities = torch.cpu.get_capabilities()
+    except (AttributeError, RuntimeError):
+        return False
+    return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+
+
 def check_device_name(name: str) -> str:
     if re.fullmatch(r"auto|cpu|cuda(:\d{1,2})?", name) is None:
         raise ConfigError(f"--device must be auto, cpu, cuda or cuda:N, got {name!r}")

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from common.batch import Batch
+from common.devices import has_fast_bfloat16
 from common.errors import ConfigError
 from common.networks import QuantileNetwork
 from common.phases import PhaseTimer
@@ -196,12 +197,3 @@ def _autocast_dtype(mixed_precision: MixedPrecision, device: torch.device) -> to
         )
         return None
     return torch.bfloat16 if mixed_precision == "bfloat16" else torch.float16
-
-
-def has_fast_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 itself; without that it would be slower, not faster."""
-    try:
-        capabilities = torch.cpu.get_capabilities()
-    except (AttributeError, RuntimeError):
-        return False
-    return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))

@@ -14,8 +14,10 @@ from typing import Any, Final
 
 from common.config import EnvSettings
 from common.errors import CoreUnavailable
+from common.inference import PreparedNetwork
 from common.phases import PhaseTimer
 from common.specs import DataSpec
+from launch.benchmarks.inference import inference_contenders
 from launch.benchmarks.measure import Bench, Contender, Effort, Result, measure
 
 BLOCK_STEPS: Final = 64
@@ -44,7 +46,10 @@ class OpenSink:
 
 
 def run(effort: Effort) -> Result:
-    return measure(bench_actor(), effort.turns(200, 10))
+    ways = Bench(contenders=inference_contenders(compiles=not effort.quick), clock=time.thread_time)
+    inference = measure(ways, effort.turns(500, 20))
+    playing = measure(bench_actor(), effort.turns(200, 10))
+    return Result([*playing.rows, *inference.rows], playing.notes)
 
 
 def bench_actor() -> Bench:
@@ -83,7 +88,7 @@ def _actor(core: str, envs: int) -> Any:
             run_id="benchmark", role="actor", index=0, incarnation="0" * 16
         ),
         lanes=[_lane(core, spec, index, timer) for index in range(envs)],
-        policy=import_module("actor.policy").Policy(network, seed=1),
+        policy=import_module("actor.policy").Policy(PreparedNetwork(network), seed=1),
         sink=OpenSink(),
         feed=SimpleNamespace(current=weights, poll=lambda: False, is_stale=lambda: False, bad=0),
         telemetry=SimpleNamespace(send=lambda _frames: True),

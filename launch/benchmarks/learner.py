@@ -15,10 +15,10 @@ import torch
 from common.batch import Batch, allocate_batch
 from common.checkpoint_files import list_numbered
 from common.config import ActorSettings, EnvSettings, LearnerSettings, ReplaySettings, Settings
-from common.devices import learner_thread_count
+from common.devices import has_fast_bfloat16, learner_thread_count
 from common.errors import BenchmarkFailed
 from common.jsonl import last_record, read_jsonl
-from common.networks import QuantileNetwork, build_network, infer
+from common.networks import QuantileNetwork, build_network
 from common.specs import DataSpec
 from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, Work, figure, measure
 from launch.benchmarks.plain_update import PlainLearner
@@ -76,7 +76,7 @@ def compare_updates(plan: LearnerPlan) -> Result:
     plain = PlainLearner(*_networks(spec))
     works["update: plain"] = lambda: plain.update(batch)
     works["update: ours"] = _our_update(spec, batch, "off")
-    if import_module("learner.update").has_fast_bfloat16():
+    if has_fast_bfloat16():
         works["update: ours, bfloat16"] = _our_update(spec, batch, "bfloat16")
     else:
         notes.append("bfloat16 is not measured: this CPU does not multiply it")
@@ -87,7 +87,6 @@ def compare_updates(plan: LearnerPlan) -> Result:
         else:
             works["update: ours, compiled"] = compiled
     contenders = {name: Contender(work=work, group="update") for name, work in works.items()}
-    contenders |= _forward_passes(spec)
     return measure(Bench(contenders=contenders, notes=tuple(notes)), plan.rounds)
 
 
@@ -128,22 +127,6 @@ def _our_update(spec: DataSpec, batch: Batch, mixed_precision: str) -> Work:
 def _compiled_update(spec: DataSpec, batch: Batch) -> Work | None:
     learner = _our_learner(spec, "off")
     return (lambda: learner.update(batch)) if learner.compile(batch) else None
-
-
-def _forward_passes(spec: DataSpec) -> dict[str, Contender]:
-    """What an actor does, for a few environments at once."""
-    network, _ = _networks(spec)
-    one = torch.zeros(1, spec.stack, spec.height, spec.width, dtype=torch.uint8)
-    none = torch.zeros(1, dtype=torch.int64)
-
-    def forward(count: int) -> Work:
-        states, actions = one.expand(count, -1, -1, -1), none.expand(count)
-        return lambda: infer(network, states, actions)
-
-    return {
-        f"forward, batch {count}": Contender(work=forward(count), group="forward")
-        for count in (1, 4, 8)
-    }
 
 
 def gap_rows(plan: LearnerPlan) -> list[Row]:

@@ -5,6 +5,7 @@ import torch
 
 from actor.policy import Decision, Policy
 from common.blocks import U8
+from common.inference import PreparedNetwork
 from common.networks import build_network
 from common.specs import DataSpec
 
@@ -14,7 +15,7 @@ ROWS = 8
 
 def make_policy(seed: int = 3) -> Policy:
     torch.manual_seed(0)
-    return Policy(build_network("small", SPEC, 4).eval(), seed)
+    return Policy(PreparedNetwork(build_network("small", SPEC, 4).eval()), seed)
 
 
 def observations(rows: int = ROWS) -> U8:
@@ -30,7 +31,7 @@ def decide(policy: Policy, epsilon: float, rows: int = ROWS) -> Decision:
 def values_of(policy: Policy, rows: int = ROWS) -> torch.Tensor:
     previous = torch.arange(rows) % (SPEC.num_actions + 1)
     with torch.no_grad():
-        quantiles: torch.Tensor = policy.network(torch.from_numpy(observations(rows)), previous)
+        _, quantiles = policy.network.infer(torch.from_numpy(observations(rows)), previous)
     return quantiles
 
 

@@ -10,6 +10,7 @@ from common.devices import (
     THREAD_VARIABLES,
     check_device_name,
     guard_cpu,
+    has_fast_bfloat16,
     learner_thread_count,
     resolve_device,
     thread_environment,
@@ -115,3 +116,9 @@ def test_the_learner_takes_half_of_the_cores(
 
     assert learner_thread_count(0) == threads
     assert learner_thread_count(6) == 6
+
+
+def test_a_torch_that_does_not_tell_has_no_fast_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+
+    assert not has_fast_bfloat16()

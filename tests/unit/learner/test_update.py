@@ -9,7 +9,7 @@ import torch
 
 from common.errors import ConfigError
 from common.state_dicts import plain_state_dict
-from learner.update import Learner, UpdateSettings, has_fast_bfloat16
+from learner.update import Learner, UpdateSettings
 from tests.learner_factory import random_batch, tiny_learner
 
 INFINITY = float("inf")
@@ -213,12 +213,6 @@ def test_bfloat16_on_a_cpu_learns_nearly_the_same(monkeypatch: pytest.MonkeyPatc
     assert losses[0] != losses[1]
     # What is kept stays in full precision.
     assert {tensor.dtype for tensor in half.online.parameters()} == {torch.float32}
-
-
-def test_a_torch_that_does_not_tell_has_no_fast_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
-
-    assert not has_fast_bfloat16()
 
 
 def test_loss_scale_of_half_precision_does_not_change_the_update() -> None:

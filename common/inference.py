@@ -1,0 +1,67 @@
+"""The network in the form that actors evaluate, prepared once per version of the weights.
+
+What depends on the weights alone is computed when they come: the first layer scales the pixels, the
+previous action chooses a row of biases, and value and advantages are one product.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from common.networks import PIXEL_SCALE, QuantileNetwork
+from common.quantiles import greedy_actions
+
+
+class PreparedNetwork:
+    """Answers as `network` does; call `refresh` when its weights have changed."""
+
+    def __init__(self, network: QuantileNetwork, dtype: torch.dtype = torch.float32) -> None:
+        """Half precision only where the CPU computes with it; values come out in float32."""
+        self._network = network
+        self._dtype = dtype
+        self._body = copy.deepcopy(network.body).to(dtype).eval()
+        self.refresh()
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Take over the weights that the network has now."""
+        network = self._network
+        self._body.load_state_dict(network.body.state_dict())
+        _first_layer(self._body).weight.copy_(_first_layer(network.body).weight * PIXEL_SCALE)
+        features = network.hidden.in_features - network.num_actions
+        by_features, by_action = network.hidden.weight.tensor_split([features], dim=1)
+        # The last row is for no action, whose one-hot encoding is all zeros.
+        by_action = functional.pad(by_action.t(), (0, 0, 0, 1))
+        self._hidden = by_features.to(self._dtype).contiguous().t()
+        self._hidden_bias = (by_action + network.hidden.bias).to(self._dtype)
+        self._heads, self._heads_bias = self._both_streams()
+
+    @torch.inference_mode()
+    def infer(self, observations: Tensor, prev_actions: Tensor) -> tuple[Tensor, Tensor]:
+        """uint8 [B, stack, H, W] and int64 [B] to greedy int64 [B] and quantiles [B, A, N]."""
+        network = self._network
+        features = self._body(observations.to(self._dtype))
+        bias = self._hidden_bias.index_select(0, prev_actions.clamp(max=network.num_actions))
+        hidden = torch.addmm(bias, features, self._hidden).relu_()
+        quantiles = torch.addmm(self._heads_bias, hidden, self._heads).float()
+        quantiles = quantiles.view(-1, network.num_actions, network.num_quantiles)
+        return greedy_actions(quantiles), quantiles
+
+    def _both_streams(self) -> tuple[Tensor, Tensor]:
+        """Value plus advantage minus the mean advantage, as one weight and one bias."""
+        network = self._network
+        shape = (network.num_actions, network.num_quantiles, -1)
+        advantage = network.advantage.weight.view(shape)
+        value = network.value.weight.expand_as(advantage)
+        weight = torch.cat((value, advantage - advantage.mean(dim=0)), dim=2).flatten(0, 1)
+        advantage_bias = network.advantage.bias.view(shape[:2])
+        bias = network.value.bias + advantage_bias - advantage_bias.mean(dim=0)
+        return weight.to(self._dtype).contiguous().t(), bias.flatten().to(self._dtype)
+
+
+def _first_layer(body: nn.Module) -> nn.Conv2d:
+    return next(layer for layer in body.modules() if isinstance(layer, nn.Conv2d))

@@ -25,11 +25,11 @@ Line = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlapPlan:
-    actors: Sequence[int] = (1, 2, 4, 8)
+    actors: Sequence[int] = (1, 2, 4, 8, 16)
     """Processes of one environment each."""
     block_steps: Sequence[int] = (32, 128)
     rounds: int = 1
-    seconds: float = 30.0
+    seconds: float = 20.0
     """That each run is watched, from its first update on."""
     words: tuple[str, ...] = ()
     """Further flags of all runs."""
@@ -39,10 +39,10 @@ def run(effort: Effort) -> Result:
     core = import_module("actor.env.core_choice").choose_core(effort.core).name
     return run_matrix(
         OverlapPlan(
-            actors=(2,) if effort.quick else (1, 2, 4, 8),
+            actors=(2,) if effort.quick else (1, 2, 4, 8, 16),
             block_steps=(64,) if effort.quick else (32, 128),
             rounds=effort.turns(1, 1),
-            seconds=effort.seconds(30.0, 4.0),
+            seconds=effort.seconds(20.0, 4.0),
             words=("--core", core),
         )
     )

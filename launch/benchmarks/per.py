@@ -6,8 +6,8 @@ Both hold priorities alone: frames are what the benchmark `replay` moves.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -17,11 +17,12 @@ import torch
 from launch.benchmarks.blocks import BLOCK_ITEMS
 from launch.benchmarks.extras import load_reference
 from launch.benchmarks.kernels import operation_rows
-from launch.benchmarks.measure import Bench, Contender, Effort, Result, Work, measure
+from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, Work, measure
 
 ALPHA = 0.5
 BETA = 0.4
 SEED = 1
+CAPACITIES = (10_000, 100_000, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,18 @@ def compare_buffers(plan: PerPlan) -> Result:
             f"ours: insert {BLOCK_ITEMS}": ours.insert,
         }
     )
-    return Result([*result.rows, *operations], result.notes)
+    return Result([*result.rows, *_by_capacity(plan), *operations], result.notes)
+
+
+def _by_capacity(plan: PerPlan) -> Sequence[Row]:
+    """What a larger buffer costs: deeper trees that fit into fewer caches."""
+    contenders = {
+        f"ours: sample + update {plan.batch_size} of {items:,}": Contender(
+            work=our_calls(replace(plan, items=items)).sample_and_update, group="capacity"
+        )
+        for items in (CAPACITIES if plan.items > CAPACITIES[-1] else ())
+    }
+    return measure(Bench(contenders=contenders, clock=time.thread_time), plan.rounds).rows
 
 
 def _contenders(who: str, calls: PerCalls, plan: PerPlan) -> dict[str, Contender]:

@@ -113,13 +113,19 @@ class Site:
         empty_bytes = self._server.memory_info().rss
         self._fill()
         full_bytes, size = self._server.memory_info().rss, self._status().size
+        began_s, first_bytes, growth = time.monotonic(), 0, 0
         for _ in range(self._plan.rounds):
             self._round()
-        growth = self._server.memory_info().rss - full_bytes
+            now_bytes = self._server.memory_info().rss
+            # The first round brings the slots that batches are written to.
+            first_bytes = first_bytes or now_bytes
+            growth = now_bytes - first_bytes
+        minutes = (time.monotonic() - began_s) / 60
         return [
             *against_first(self._rows()),
             figure("memory per stored transition", [(full_bytes - empty_bytes) / size], BYTES),
-            figure("growth of the server while it was measured", [float(growth)], BYTES),
+            figure("memory of the server with one learner", [float(first_bytes)], BYTES),
+            figure(f"its growth in {minutes:.0f} minutes", [float(growth)], BYTES),
         ]
 
     def close(self) -> None:

@@ -21,7 +21,8 @@ from common.errors import BenchmarkFailed
 from common.lifecycle import PARENT_PID_VARIABLE
 from common.run_paths import RunPaths
 from common.shared_files import remove_shared, shared_prefix
-from launch.run_dir import make_run_dir, private_endpoints, write_config
+from launch.private_sockets import private_endpoints
+from launch.run_dir import make_run_dir, write_config
 
 STOP_DEADLINE_S = 15.0
 LAST_LINES = 5

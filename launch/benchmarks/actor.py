@@ -7,6 +7,7 @@ takes every block at once, and nobody listens to its telemetry.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
@@ -18,13 +19,15 @@ from common.inference import PreparedNetwork
 from common.phases import PhaseTimer
 from common.specs import DataSpec
 from launch.benchmarks.inference import inference_contenders
-from launch.benchmarks.measure import Bench, Contender, Effort, Result, measure
+from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, figure, measure
 
 BLOCK_STEPS: Final = 64
 GAMMA: Final = 0.97
 EPSILON: Final = 0.2
 NATIVE_ENVS: Final = (1, 4, 16)
 NES_PY_ENVS: Final = (4,)
+NES_PY_SHARES: Final = (1, 4)
+OVERHEAD: Final = ("inference", "encode", "send")
 STEPS_PER_TURN: Final = 64
 ROUNDS_PER_SLOW_TURN: Final = 5
 
@@ -49,7 +52,8 @@ def run(effort: Effort) -> Result:
     ways = Bench(contenders=inference_contenders(compiles=not effort.quick), clock=time.thread_time)
     inference = measure(ways, effort.turns(500, 20))
     playing = measure(bench_actor(), effort.turns(200, 10))
-    return Result([*playing.rows, *inference.rows], playing.notes)
+    shares = overhead_rows(NES_PY_SHARES, effort.turns(20, 2))
+    return Result([*playing.rows, *shares, *inference.rows], playing.notes)
 
 
 def bench_actor() -> Bench:
@@ -62,10 +66,27 @@ def bench_actor() -> Bench:
     return Bench(contenders=contenders, notes=tuple(notes), clock=time.thread_time)
 
 
+def overhead_rows(envs_of_actors: Sequence[int], rounds: int) -> list[Row]:
+    """What an actor on the slow emulator does besides playing, as a share of its time."""
+    shares: dict[int, list[float]] = {envs: [] for envs in envs_of_actors}
+    timers = {envs: PhaseTimer() for envs in shares}
+    actors = {envs: _actor("nes_py", envs, timer) for envs, timer in timers.items()}
+    for _ in range(rounds):
+        for envs, actor in actors.items():
+            timers[envs].shares()
+            _tick(actor, 2 * BLOCK_STEPS)
+            told = timers[envs].shares()
+            shares[envs].append(sum(told.get(name, 0.0) for name in OVERHEAD))
+    return [
+        figure(f"nes_py, {envs} environments: {', '.join(OVERHEAD)}", values, "ratio")
+        for envs, values in shares.items()
+    ]
+
+
 def _playing(core: str, envs: int) -> Contender:
     ticks = max(STEPS_PER_TURN // envs, 1)
     return Contender(
-        work=partial(_tick, _actor(core, envs), ticks),
+        work=partial(_tick, _actor(core, envs, PhaseTimer()), ticks),
         unit="agent step",
         units_per_turn=ticks * envs,
         is_rate=True,
@@ -78,9 +99,9 @@ def _tick(actor: Any, times: int) -> None:
         actor.tick()
 
 
-def _actor(core: str, envs: int) -> Any:
+def _actor(core: str, envs: int, timer: PhaseTimer) -> Any:
     loop = import_module("actor.loop")
-    spec, timer = DataSpec(), PhaseTimer()
+    spec = DataSpec()
     network = import_module("common.networks").build_network("small", spec)
     weights = SimpleNamespace(agent_steps=0, generation=1, version=1)
     parts = loop.ActorParts(

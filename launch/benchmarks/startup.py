@@ -53,7 +53,7 @@ def start_rows(plan: StartPlan) -> list[Row]:
 def _start_once(plan: StartPlan) -> tuple[float, float]:
     """Seconds until the first block was stored, and until every actor had stored one or played."""
     began_s = time.monotonic()
-    words = ("--actors", str(plan.actors), "--evaluators", "0", "--metrics-interval-s", "0.5")
+    words = ("--actors", str(plan.actors), "--metrics-interval-s", "0.5")
     with launched([*words, *plan.words]) as scene:
         stored_s = playing_s = 0.0
         while not (stored_s and playing_s):

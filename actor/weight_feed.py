@@ -12,7 +12,7 @@ from torch import nn
 from common.channels import Subscriber
 from common.errors import BadMessage, ProtocolMismatch
 from common.logs import RareLog
-from common.weights import WeightContract, WeightHeader, decode_header, decode_weights
+from common.weights import WeightContract, WeightHeader, decode_header, load_weights
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +31,8 @@ class WeightFeed:
     ) -> None:
         """Weights are stale when nothing came for `max_age_s`; 0: never."""
         self._subscriber = subscriber
-        self._network = network
         self._contract = contract
-        self._expected = {
-            name: tuple(tensor.shape) for name, tensor in network.state_dict().items()
-        }
+        self._tensors = network.state_dict()
         self.current: WeightHeader | None = None
         self._max_age_s = max_age_s
         self._clock = clock
@@ -56,13 +53,12 @@ class WeightFeed:
                 if header.order == self.current.order:
                     self._heard_s = self._clock()
                 return False
-            header, tensors = decode_weights(frame, self._expected)
+            header = load_weights(frame, self._tensors)
         except BadMessage as error:
             self.bad += 1
             if self._rare.allows("weights refused", self._clock()):
                 log.warning("weights refused", extra={"reason": str(error)})
             return False
-        self._network.load_state_dict(tensors)
         self.current = header
         self._heard_s = self._clock()
         self.loaded += 1

@@ -15,7 +15,6 @@ from typing import Annotated
 
 import msgpack
 import numpy as np
-import torch
 from torch import Tensor
 
 from common.codec import Buffer, seal, unpack_header
@@ -36,6 +35,7 @@ from common.specs import MAX_QUANTILES, DataSpec
 _LENGTH = struct.Struct("<I")
 _HEADER_KEYS = frozenset({"f", "t", "h"})
 _FLOAT_BYTES = 4
+_FLOATS = np.dtype("<f4")
 TensorRow = tuple[str, tuple[int, ...]]
 
 
@@ -112,33 +112,35 @@ def decode_header(frame: Buffer) -> WeightHeader:
     return header
 
 
-def decode_weights(
-    frame: Buffer, expected: Mapping[str, tuple[int, ...]]
-) -> tuple[WeightHeader, dict[str, Tensor]]:
-    """Header and tensors (copies); names and shapes must be the expected ones."""
+def load_weights(frame: Buffer, targets: Mapping[str, Tensor]) -> WeightHeader:
+    """Copy the tensors into those of the same names, all or nothing; the header.
+
+    Straight from the frame: actors do this while they should be playing.
+    """
     header, rows, digest, body = _split(frame)
-    if [name for name, _ in rows] != list(expected):
+    if [name for name, _ in rows] != list(targets):
         raise BadMessage("weight_names")
     for name, shape in rows:
-        if shape != expected[name]:
-            raise BadMessage("weight_shape", f"{name}: expected {expected[name]}, got {shape}")
+        expected = tuple(targets[name].shape)
+        if shape != expected:
+            raise BadMessage("weight_shape", f"{name}: expected {expected}, got {shape}")
     size = _FLOAT_BYTES * sum(math.prod(shape) for _, shape in rows)
     if size != len(body):
         raise BadMessage("weight_size", f"expected {size} bytes, got {len(body)}")
     if hashlib.sha256(body).hexdigest() != digest:
         raise BadMessage("weight_hash")
-    return header, _tensors(rows, body)
+    _copy(rows, body, targets)
+    return header
 
 
-def _tensors(rows: Sequence[TensorRow], body: memoryview) -> dict[str, Tensor]:
-    tensors: dict[str, Tensor] = {}
+def _copy(rows: Sequence[TensorRow], body: memoryview, targets: Mapping[str, Tensor]) -> None:
     offset = 0
     for name, shape in rows:
         size = _FLOAT_BYTES * math.prod(shape)
-        array = np.frombuffer(body[offset : offset + size], dtype=np.float32)
-        tensors[name] = torch.from_numpy(array.reshape(shape).copy())
+        array = np.frombuffer(body[offset : offset + size], dtype=_FLOATS)
+        # Through NumPy: torch would complain that the frame cannot be written to.
+        np.copyto(targets[name].detach().numpy(), array.reshape(shape))
         offset += size
-    return tensors
 
 
 def _split(frame: Buffer) -> tuple[WeightHeader, list[TensorRow], object, memoryview]:

@@ -5,10 +5,11 @@ The gaps are those of a real learner process, fed by a real replay server that a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -18,8 +19,10 @@ from common.config import ActorSettings, EnvSettings, LearnerSettings, ReplaySet
 from common.devices import has_fast_bfloat16, learner_thread_count
 from common.errors import BenchmarkFailed
 from common.jsonl import last_record, read_jsonl
+from common.network_bodies import NetworkKind
 from common.networks import QuantileNetwork, build_network
 from common.specs import DataSpec
+from launch.benchmarks.arithmetic import product_contenders, update_contenders
 from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, Work, figure, measure
 from launch.benchmarks.plain_update import PlainLearner
 from launch.benchmarks.replay import NO_BALANCE_AGENT_STEPS
@@ -29,6 +32,8 @@ GAPS = ("wait", "copy", "priorities", "logging", "publish", "checkpoint")
 """Phases of the learner that are not the update itself."""
 START_DEADLINE_S = 120.0
 SEED = 1
+BATCH_SIZES = (32, 64, 128, 256)
+OURS = {"off": "update: ours", "bfloat16": "update: ours, bfloat16"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +70,8 @@ def run(effort: Effort) -> Result:
         compiles=not effort.quick,
     )
     updates = compare_updates(plan)
-    return Result([*updates.rows, *gap_rows(plan)], updates.notes)
+    limits = compare_arithmetic(plan, max(plan.rounds // 3, 2))
+    return Result([*updates.rows, *limits, *gap_rows(plan)], updates.notes)
 
 
 def compare_updates(plan: LearnerPlan) -> Result:
@@ -75,19 +81,45 @@ def compare_updates(plan: LearnerPlan) -> Result:
     notes: list[str] = []
     plain = PlainLearner(*_networks(spec))
     works["update: plain"] = lambda: plain.update(batch)
-    works["update: ours"] = _our_update(spec, batch, "off")
-    if has_fast_bfloat16():
-        works["update: ours, bfloat16"] = _our_update(spec, batch, "bfloat16")
-    else:
+    precisions = list(OURS) if has_fast_bfloat16() else ["off"]
+    if len(precisions) < len(OURS):
         notes.append("bfloat16 is not measured: this CPU does not multiply it")
-    if plan.compiles:
-        compiled = _compiled_update(spec, batch)
+    works |= {OURS[precision]: _our_update(spec, batch, precision) for precision in precisions}
+    for precision in precisions if plan.compiles else ():
+        compiled = _compiled_update(spec, batch, precision)
         if compiled is None:
             notes.append("the compiled update is not measured: torch.compile fails here")
-        else:
-            works["update: ours, compiled"] = compiled
+            break
+        works[f"{OURS[precision]}, compiled"] = compiled
     contenders = {name: Contender(work=work, group="update") for name, work in works.items()}
     return measure(Bench(contenders=contenders, notes=tuple(notes)), plan.rounds)
+
+
+def compare_arithmetic(plan: LearnerPlan, rounds: int) -> list[Row]:
+    """Products of matrices and whole updates, in operations per second of processor time."""
+    spec = DataSpec()
+    batch = random_batch(plan.batch_size, spec)
+    precisions = list(OURS) if has_fast_bfloat16() else ["off"]
+
+    def make(network: str, precision: str) -> Work:
+        return _our_update(spec, batch, precision, network)
+
+    contenders, rows = update_contenders(["small", "nature"], precisions, make)
+    bench = Bench(
+        contenders={**product_contenders(precisions), **contenders, **_by_batch(spec)},
+        clock=time.thread_time,
+    )
+    return [*rows, *measure(bench, rounds).rows]
+
+
+def _by_batch(spec: DataSpec) -> dict[str, Contender]:
+    """What a larger batch costs."""
+    return {
+        f"update: ours, batch {size}": Contender(
+            work=_our_update(spec, random_batch(size, spec), "off"), group="batch"
+        )
+        for size in BATCH_SIZES
+    }
 
 
 def random_batch(batch_size: int, spec: DataSpec) -> Batch:
@@ -106,26 +138,26 @@ def random_batch(batch_size: int, spec: DataSpec) -> Batch:
     return batch
 
 
-def _networks(spec: DataSpec) -> tuple[QuantileNetwork, QuantileNetwork]:
+def _networks(spec: DataSpec, kind: str = "small") -> tuple[QuantileNetwork, QuantileNetwork]:
     """The same ones for every contender."""
     torch.manual_seed(SEED)
-    online, target = (build_network("small", spec) for _ in range(2))
+    online, target = (build_network(cast("NetworkKind", kind), spec) for _ in range(2))
     return online, target
 
 
-def _our_learner(spec: DataSpec, mixed_precision: str) -> Any:
+def _our_learner(spec: DataSpec, mixed_precision: str, kind: str = "small") -> Any:
     module = import_module("learner.update")
     settings = module.UpdateSettings(mixed_precision=mixed_precision)
-    return module.Learner(*_networks(spec), settings)
+    return module.Learner(*_networks(spec, kind), settings)
 
 
-def _our_update(spec: DataSpec, batch: Batch, mixed_precision: str) -> Work:
-    learner = _our_learner(spec, mixed_precision)
+def _our_update(spec: DataSpec, batch: Batch, mixed_precision: str, kind: str = "small") -> Work:
+    learner = _our_learner(spec, mixed_precision, kind)
     return lambda: learner.update(batch)
 
 
-def _compiled_update(spec: DataSpec, batch: Batch) -> Work | None:
-    learner = _our_learner(spec, "off")
+def _compiled_update(spec: DataSpec, batch: Batch, mixed_precision: str) -> Work | None:
+    learner = _our_learner(spec, mixed_precision)
     return (lambda: learner.update(batch)) if learner.compile(batch) else None
 
 

@@ -30,6 +30,10 @@ CONTENDERS: Mapping[str, Sequence[str]] = {
         *("--network", "nature"),
         *("--actors", "8", "--block-steps", "32"),
     ),
+    "ours, network nature, 8 actors, bfloat16": (
+        *("--network", "nature", "--mixed-precision", "bfloat16"),
+        *("--actors", "8", "--block-steps", "32"),
+    ),
     "ours, preset laptop": ("--preset", "laptop"),
 }
 """Flags of `launch/local.py`; the last one is the run whose shares are shown."""
@@ -129,19 +133,25 @@ def draw(shares: Shares, path: str) -> None:
     matplotlib = import_module("matplotlib")
     matplotlib.use("Agg")
     pyplot: Any = import_module("matplotlib.pyplot")
-    figure_, axis = pyplot.subplots(figsize=(12, 4.5), constrained_layout=True)
-    colours = pyplot.get_cmap("tab20").colors
+    figure_, axis = pyplot.subplots(figsize=(12, 5), constrained_layout=True)
+    names = list(dict.fromkeys(phase for phases in shares.values() for phase in phases))
+    palette = [*pyplot.get_cmap("tab20").colors, *pyplot.get_cmap("tab20b").colors]
+    colours = dict(zip(names, palette, strict=False))
+    colours["wait"] = "0.85"
     for row, (part, phases) in enumerate(shares.items()):
         left = 0.0
-        for index, (phase, values) in enumerate(phases.items()):
+        for phase, values in phases.items():
             width = sum(values) / len(values) if values else 0.0
-            axis.barh(row, width, left=left, color=colours[index % len(colours)])
+            axis.barh(row, width, left=left, color=colours[phase])
             if width >= 0.03:  # noqa: PLR2004 - a narrower piece has no room for its name
                 axis.text(left + width / 2, row, f"{phase}\n{width:.0%}", ha="center", va="center")
             left += width
         axis.text(-0.01, row, part, ha="right", va="center")
     axis.set_yticks([])
+    axis.set_xlim(0, 1)
     axis.set_xlabel("share of time, mean over processes and heartbeats")
+    patches = [pyplot.Rectangle((0, 0), 1, 1, color=colours[name]) for name in names]
+    figure_.legend(patches, names, loc="outside lower center", ncols=9, frameon=False)
     try:
         figure_.savefig(path, dpi=110)
     except (OSError, ValueError) as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from common.devices import limit_torch_threads
+from common.inference import PreparedNetwork
 from common.networks import build_network
 from common.settings_files import load_settings
 from common.transport import ZmqNetwork
@@ -20,12 +21,13 @@ TICK_S = 0.002
 """About an agent step: an actor looks for weights once in each."""
 
 
-def follow(feed: Any, seconds: float) -> dict[str, object]:
+def follow(feed: Any, prepared: PreparedNetwork, seconds: float) -> dict[str, object]:
     """Which versions were in use when, by a clock that all processes share, and what it cost."""
     uses: list[tuple[int, float]] = []
     spent_s, began_s = 0.0, time.monotonic()
     while (now_s := time.monotonic()) - began_s < seconds:
         if feed.poll():
+            prepared.refresh()
             uses.append((feed.current.version, time.monotonic()))
         spent_s += time.monotonic() - now_s
         time.sleep(TICK_S)
@@ -38,13 +40,13 @@ def main() -> int:
     settings = load_settings(Path(job["config"]))
     chosen = settings.learner
     network = ZmqNetwork()
+    net = build_network(chosen.network, settings.spec, chosen.num_quantiles).eval()
+    prepared = PreparedNetwork(net)
     feed = import_module("actor.weight_feed").WeightFeed(
-        network.subscriber(settings.endpoints.weights_endpoint),
-        build_network(chosen.network, settings.spec, chosen.num_quantiles).eval(),
-        weight_contract(settings),
+        network.subscriber(settings.endpoints.weights_endpoint), net, weight_contract(settings)
     )
     for command in commands():
-        answer(follow(feed, command["seconds"]))
+        answer(follow(feed, prepared, command["seconds"]))
     network.close()
     return 0
 

@@ -8,7 +8,6 @@ import torch
 
 from common.codec import decode
 from common.messages import MESSAGES
-from common.weights import decode_weights
 from tests.golden_files import GOLDEN_FOLDER, WEIGHTS_NAME, golden_path, read_golden
 from tests.message_factory import (
     EXAMPLES,
@@ -19,6 +18,7 @@ from tests.message_factory import (
     example_weight_header,
     example_weights_frame,
 )
+from tests.weight_reading import decode_weights
 
 TAGS = sorted(MESSAGES)
 

@@ -21,8 +21,9 @@ from common.blocks import StepBlock, validate_block
 from common.codec import Buffer, decode, seal
 from common.errors import BadMessage
 from common.messages import MESSAGES
-from common.weights import decode_header, decode_weights
+from common.weights import decode_header
 from tests.message_factory import SPEC, WEIGHT_SHAPES, example_frames, example_weights_frame
+from tests.weight_reading import decode_weights
 
 EXAMPLES_PER_TEST = int(os.environ.get("WARPZONE_FUZZ_EXAMPLES", "200"))
 MESSAGES_PER_ROUND = 50 * EXAMPLES_PER_TEST

@@ -12,13 +12,14 @@ import torch
 from common.codec import seal
 from common.errors import BadMessage
 from common.messages import MAX_HEADER_BYTES
-from common.weights import decode_header, decode_weights, encode_weights
+from common.weights import decode_header, encode_weights
 from tests.message_factory import (
     WEIGHT_SHAPES,
     example_tensors,
     example_weight_header,
     example_weights_frame,
 )
+from tests.weight_reading import decode_weights
 
 FRAME = example_weights_frame()
 HEADER_END = 4 + struct.unpack("<I", FRAME[:4])[0]

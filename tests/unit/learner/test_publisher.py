@@ -3,10 +3,11 @@ from __future__ import annotations
 import torch
 
 from common.memory_transport import MemoryNetwork
-from common.weights import WeightContract, decode_weights
+from common.weights import WeightContract
 from learner.publisher import WeightPublisher
 from tests.fake_clock import FakeClock
 from tests.learner_factory import TINY, tiny_learner
+from tests.weight_reading import decode_weights
 
 CONTRACT = WeightContract(run_id="mine", network="small", num_quantiles=4, spec=TINY)
 

@@ -1,0 +1,65 @@
+"""How near an update is to what the processor can multiply: the limit that no tuning passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from launch.benchmarks.measure import Contender, Row, Work, figure
+
+SIDE = 1_024
+FLOPS_PER_MFLOP = 1_000_000
+GROUP = "arithmetic"
+DTYPES: Mapping[str, torch.dtype] = {"off": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def count_mflop(work: Work) -> int:
+    """Floating-point operations of products and convolutions in one call, in millions."""
+    with FlopCounterMode(display=False) as counter:
+        work()
+    return int(counter.get_total_flops()) // FLOPS_PER_MFLOP
+
+
+def product_contenders(precisions: list[str]) -> dict[str, Contender]:
+    """One large product of matrices each: as fast as torch multiplies here."""
+    return {
+        f"arithmetic: {SIDE} x {SIDE} matrices, {_name(precision)}": Contender(
+            work=_product(DTYPES[precision]),
+            unit="MFLOP",
+            units_per_turn=2 * SIDE**3 // FLOPS_PER_MFLOP,
+            is_rate=True,
+            group=f"{GROUP} {precision}",
+        )
+        for precision in precisions
+    }
+
+
+def update_contenders(
+    networks: list[str], precisions: list[str], make: Callable[[str, str], Work]
+) -> tuple[dict[str, Contender], list[Row]]:
+    """Updates in the same unit, and how much work each of them is."""
+    contenders, rows = {}, []
+    for network in networks:
+        mflop = count_mflop(make(network, "off"))
+        rows.append(figure(f"arithmetic: one update, {network}", [float(mflop)], "MFLOP"))
+        for precision in precisions:
+            name = f"arithmetic: update, {network}, {_name(precision)}"
+            contenders[name] = Contender(
+                work=make(network, precision),
+                unit="MFLOP",
+                units_per_turn=mflop,
+                is_rate=True,
+                group=f"{GROUP} {precision}",
+            )
+    return contenders, rows
+
+
+def _product(dtype: torch.dtype) -> Work:
+    left, right = (torch.randn(SIDE, SIDE).to(dtype) for _ in range(2))
+    return lambda: left @ right
+
+
+def _name(precision: str) -> str:
+    return "float32" if precision == "off" else precision

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import torch
+
+from launch.benchmarks.arithmetic import SIDE, count_mflop, product_contenders, update_contenders
+from launch.benchmarks.measure import Work
+
+
+def product(rows: int) -> Work:
+    left, right = torch.ones(rows, 1_000), torch.ones(1_000, 1_000)
+    return lambda: left @ right
+
+
+def test_operations_of_a_product_are_counted() -> None:
+    assert count_mflop(product(500)) == 2 * 500
+
+
+def test_every_update_is_told_in_operations_and_compared_with_its_precision() -> None:
+    sizes = {"small": 100, "nature": 300}
+
+    contenders, rows = update_contenders(
+        list(sizes), ["off", "bfloat16"], lambda network, _precision: product(sizes[network])
+    )
+
+    assert [row.median for row in rows] == [200.0, 600.0]
+    groups = {contender.group for contender in contenders.values()}
+    assert groups == {one.group for one in product_contenders(["off", "bfloat16"]).values()}
+    assert len(contenders) == 4
+
+
+def test_a_product_counts_two_operations_per_pair() -> None:
+    (contender,) = product_contenders(["off"]).values()
+
+    assert contender.units_per_turn == 2 * SIDE**3 // 1_000_000

@@ -38,7 +38,7 @@ def test_a_replay_server_takes_steps_and_gives_samples() -> None:
     ]
     assert all(rows[name].median > 0 for name in promised)
     assert rows["steps in: while samples go out, shared"].median > 0
-    assert rows["memory of the server with one learner"].unit == "byte"
+    assert rows["memory of the server between batches"].unit == "byte"
 
 
 @pytest.mark.timeout(240)

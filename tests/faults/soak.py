@@ -8,6 +8,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -43,6 +44,8 @@ MAX_GROWTH: Final = 0.025
 """Between the two windows: one per cent in ten minutes of thirty."""
 MIN_RATE_RATIO: Final = 0.95
 END_DEADLINE_S: Final = 30.0
+BIN_S: Final = 20.0
+"""Rates are those of bins: single lines jump by the size of a block."""
 PACE_LOOPS: Final = 400_000
 """Of a loop that is timed at every look: some ten milliseconds. It tells how fast the machine is at
 the time, which others may share."""
@@ -197,8 +200,15 @@ def _median_pace(paces: Sequence[Pace]) -> float:
 
 
 def _median_rate(steps: Sequence[tuple[float, int]]) -> float:
-    """Median over the lines, so that a restart in one part does not decide."""
-    rates = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(steps) if b[0] > a[0]]
+    """Median over bins, so that a restart does not decide, nor the moment at which blocks come."""
+    grown: dict[int, float] = defaultdict(float)
+    passed_s: dict[int, float] = defaultdict(float)
+    for before, after in pairwise(steps):
+        place = int((after[0] - steps[0][0]) // BIN_S)
+        # A learner that went back to its checkpoint counts from there.
+        grown[place] += max(after[1] - before[1], 0)
+        passed_s[place] += after[0] - before[0]
+    rates = [grown[place] / passed_s[place] for place in grown if passed_s[place] > 0]
     return statistics.median(rates) if rates else 0.0
 
 

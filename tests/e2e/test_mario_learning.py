@@ -1,4 +1,4 @@
-"""A short run on the real game must get farther than chance: a coarse net under all the others.
+"""Short runs on the real game must get farther than chance: a coarse net under all the others.
 
 It notices returns with the wrong sign, ignored terminations, a learning rate that is far off. It
 does not notice a broken bootstrap, since five rewards in a row already tell where to run; for that
@@ -7,6 +7,7 @@ there are tests/unit/learner/test_known_values.py and the corridor, whose optimu
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from common.run_paths import RunPaths
 from common.settings_files import settings_from_dict
 from launch.lockstep import Lockstep
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
 
 # Half the resolution and a small batch: 9,000 agent steps and 1,000 updates in about 15 s.
 SHORT_RUN = {
@@ -45,19 +46,26 @@ SHORT_RUN = {
         "publish_interval_updates": 20,
     },
 }
-# With learning the two figures are about 650 and 38 (seed 2: 690 and 40); with a learning rate of
-# 1e-9 they are 500 and 25 (seed 2: 340 and 10).
-LEAST_MEAN_X = 570.0
-LEAST_MEAN_RETURN = 31.0
+# One seed says little: the last digit of any product decides where a run goes. Over these four the
+# two figures are 615 and 36 with learning (single seeds 500 to 820, 28 to 49), and 395 and 18 with
+# a learning rate of 1e-9 (340 to 500, 10 to 25).
+SEEDS = (1, 2, 3, 4)
+LEAST_MEAN_X = 500.0
+LEAST_MEAN_RETURN = 27.0
 
 
-def test_a_short_run_on_the_first_stage_gets_farther(tmp_path: Path) -> None:
+def test_short_runs_on_the_first_stage_get_farther(tmp_path: Path) -> None:
     torch.set_num_threads(1)
-    run = {"run": "short", "runs_dir": str(tmp_path), "device": "cpu", "max_agent_steps": 9_000}
-    settings = settings_from_dict({"run": run, **SHORT_RUN}, Settings(), "SHORT_RUN")
 
+    ends = [end_of_run(tmp_path, seed) for seed in SEEDS]
+
+    assert statistics.fmean(float(str(end["env_mean_x_pos"])) for end in ends) >= LEAST_MEAN_X
+    assert statistics.fmean(float(str(end["avg_return"])) for end in ends) >= LEAST_MEAN_RETURN
+
+
+def end_of_run(folder: Path, seed: int) -> dict[str, object]:
+    run = {"run": f"seed{seed}", "runs_dir": str(folder), "device": "cpu", "seed": seed}
+    sections = {"run": {**run, "max_agent_steps": 9_000}, **SHORT_RUN}
+    settings = settings_from_dict(sections, Settings(), "SHORT_RUN")
     Lockstep(settings).run(lambda: False, lambda: None)
-
-    metrics = last_record(RunPaths.of(settings.run).metrics) or {}
-    assert float(str(metrics["env_mean_x_pos"])) >= LEAST_MEAN_X
-    assert float(str(metrics["avg_return"])) >= LEAST_MEAN_RETURN
+    return last_record(RunPaths.of(settings.run).metrics) or {}

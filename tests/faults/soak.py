@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +19,7 @@ import psutil
 from common.atomic_files import write_atomic
 from common.cli import Program, parse_args, refuse
 from common.errors import ConfigError, ExitCode
-from common.jsonl import read_jsonl
+from tests.faults.soak_rates import SETTLE_S, Part, part_beside, steadiness, steps_of
 from tests.processes import end, processes_mentioning, start, write_corridor
 from tests.waiting import wait_until
 
@@ -42,13 +41,8 @@ FLAT: Final = {"rss_mb": 8, "descriptors": 2, "threads": 0}
 """What must not grow, and by how much it may differ whatever its size."""
 MAX_GROWTH: Final = 0.025
 """Between the two windows: one per cent in ten minutes of thirty."""
-MIN_RATE_RATIO: Final = 0.95
 END_DEADLINE_S: Final = 30.0
-BIN_S: Final = 20.0
-"""Rates are those of bins: single lines jump by the size of a block."""
-PACE_LOOPS: Final = 400_000
-"""Of a loop that is timed at every look: some ten milliseconds. It tells how fast the machine is at
-the time, which others may share."""
+OLD: Final = "soak"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +61,9 @@ class SoakArgs:
     def __post_init__(self) -> None:
         if not (self.minutes > 0 and self.kills >= 0 and self.actors > 0):
             raise ConfigError("--minutes and --actors must be above 0, --kills at least 0")
+        if 60 * self.minutes * WINDOW_SHARE < SETTLE_S:
+            least = SETTLE_S / WINDOW_SHARE / 60
+            raise ConfigError(f"--minutes must be at least {least:g}, got {self.minutes:g}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +76,6 @@ class Look:
     rss_mb: float
     descriptors: int
     threads: int
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How fast the machine was at one moment, in loops per second of processor time."""
-
-    time_s: float
-    """By the wall clock, as in metrics.jsonl."""
-    loops_per_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,39 +111,65 @@ def look(run: Path, began_s: float) -> Iterator[Look]:
             continue
 
 
-def measure_pace() -> Pace:
-    began_s = time.thread_time()
-    for _ in range(PACE_LOOPS):
-        pass
-    return Pace(time.time(), PACE_LOOPS / (time.thread_time() - began_s))
+@contextmanager
+def training(folder: Path, name: str, actors: int) -> Iterator[subprocess.Popen[str]]:
+    """A run of its own; gone, with all that it started, at the end."""
+    words = ("--preset", str(write_corridor(folder)), "--runs-dir", str(folder), "--run", name)
+    launcher = start("launch/local.py", *words, "--plain", "--actors", str(actors))
+    try:
+        yield launcher
+    finally:
+        end(launcher)
+        # Those that it leaves save and end by themselves, in the folder that we remove.
+        run = str(folder / name)
+        wait_until("all gone", lambda: not processes_mentioning(run), END_DEADLINE_S)
 
 
-def soak(run: Path, args: SoakArgs) -> tuple[list[Look], list[Pace]]:
-    """Watch and kill; the launcher is running."""
-    rng = random.Random(args.seed)
-    began_s, length_s = time.monotonic(), 60 * args.minutes
-    distance_s = length_s / (args.kills + 1)
-    looks: list[Look] = []
-    paces: list[Pace] = []
-    killed = 0
-    while (now_s := time.monotonic() - began_s) < length_s:
-        looks += look(run, began_s)
-        paces.append(measure_pace())
-        if killed < args.kills and now_s > (killed + 1) * distance_s:
-            role, process = rng.choice(roles_of(run))
-            process.kill()
-            killed += 1
-            say(f"{now_s:6.0f} s  killed {role} ({killed} of {args.kills})")
-        time.sleep(LOOK_INTERVAL_S)
-    return looks, paces
+class Watch:
+    """The old run: looked at all the time, and now and then one of its processes is killed."""
+
+    def __init__(self, run: Path, args: SoakArgs) -> None:
+        self.looks: list[Look] = []
+        self._run = run
+        self._kills = args.kills
+        self._distance_s = 60 * args.minutes / (args.kills + 1)
+        self._killed = 0
+        self._rng = random.Random(args.seed)
+        self._began_s = time.monotonic()
+
+    def until(self, moment_s: float) -> None:
+        while (now_s := time.monotonic() - self._began_s) < moment_s:
+            self.looks += look(self._run, self._began_s)
+            if self._killed < self._kills and now_s > (self._killed + 1) * self._distance_s:
+                self._kill(now_s)
+            time.sleep(LOOK_INTERVAL_S)
+
+    def _kill(self, now_s: float) -> None:
+        role, process = self._rng.choice(roles_of(self._run))
+        process.kill()
+        self._killed += 1
+        say(f"{now_s:6.0f} s  killed {role} ({self._killed} of {self._kills})")
 
 
-def judge(
-    looks: Sequence[Look],
-    paces: Sequence[Pace],
-    steps: Sequence[tuple[float, int]],
-    args: SoakArgs,
-) -> list[Promise]:
+def soak(folder: Path, args: SoakArgs) -> tuple[Watch, list[Part], bool]:
+    """The old run with a fresh one beside it in two parts; whether it still ran at the end."""
+    length_s = 60 * args.minutes
+    part_s = length_s * WINDOW_SHARE
+    parts = []
+    with training(folder, OLD, args.actors) as launcher:
+        watch = Watch(folder / OLD, args)
+        for ends_s in (2 * part_s, length_s):
+            watch.until(ends_s - part_s - SETTLE_S)
+            fresh = f"fresh-{ends_s:.0f}"
+            with training(folder, fresh, args.actors):
+                say(f"{ends_s - part_s:6.0f} s  a fresh run beside it for {part_s:.0f} s")
+                watch.until(ends_s)
+                is_alive = launcher.poll() is None
+            parts.append(part_beside(steps_of(folder / OLD), steps_of(folder / fresh)))
+    return watch, parts, is_alive
+
+
+def judge(looks: Sequence[Look], parts: Sequence[Part], args: SoakArgs) -> list[Promise]:
     window_s = 60 * args.minutes * WINDOW_SHARE
     promises = []
     for role in sorted({one.role for one in looks}):
@@ -166,7 +180,8 @@ def judge(
         promises += [
             _flat(role, name, early, late) for name in ("rss_mb", "descriptors", "threads")
         ]
-    return [*promises, _steady(steps, paces, window_s)]
+    steady = steadiness(*parts)
+    return [*promises, Promise("rate of the last part", str(steady), steady.holds)]
 
 
 def _flat(role: str, name: str, early: Sequence[Look], late: Sequence[Look]) -> Promise:
@@ -177,64 +192,17 @@ def _flat(role: str, name: str, early: Sequence[Look], late: Sequence[Look]) -> 
     return Promise(f"{role}: {name} flat", f"{before:.0f} to {after:.0f}", after <= allowed)
 
 
-def _steady(steps: Sequence[tuple[float, int]], paces: Sequence[Pace], window_s: float) -> Promise:
-    """Agent steps per second in the last window against the first after the start.
-
-    Both in proportion to the pace of the machine: what others take away is not ours to answer for.
-    """
-    first, last = steps[0][0], steps[-1][0]
-    parts = ((first + window_s, first + 2 * window_s), (last - window_s, last + 1))
-    early, late = (_median_rate([s for s in steps if a <= s[0] < b]) for a, b in parts)
-    slow, fast = (_median_pace([p for p in paces if a <= p.time_s < b]) for a, b in parts)
-    ratio, pace = (late / early if early else 0.0), (fast / slow if slow else 0.0)
-    relative = ratio / pace if pace else 0.0
-    measured = (
-        f"{early:.0f} to {late:.0f} agent steps/s, {ratio:.0%} at {pace:.0%} of the machine's "
-        f"pace: {relative:.0%}"
-    )
-    return Promise("rate of the last part", measured, relative >= MIN_RATE_RATIO)
-
-
-def _median_pace(paces: Sequence[Pace]) -> float:
-    return statistics.median(one.loops_per_s for one in paces) if paces else 0.0
-
-
-def _median_rate(steps: Sequence[tuple[float, int]]) -> float:
-    """Median over bins, so that a restart does not decide, nor the moment at which blocks come."""
-    grown: dict[int, float] = defaultdict(float)
-    passed_s: dict[int, float] = defaultdict(float)
-    for before, after in pairwise(steps):
-        place = int((after[0] - steps[0][0]) // BIN_S)
-        # A learner that went back to its checkpoint counts from there.
-        grown[place] += max(after[1] - before[1], 0)
-        passed_s[place] += after[0] - before[0]
-    rates = [grown[place] / passed_s[place] for place in grown if passed_s[place] > 0]
-    return statistics.median(rates) if rates else 0.0
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = parse_args(PROGRAM, list(sys.argv[1:] if argv is None else argv), SoakArgs())
     except ConfigError as error:
         return refuse(PROGRAM, error)
     with tempfile.TemporaryDirectory(prefix="soak-") as name:
-        folder = Path(name)
-        preset = write_corridor(folder)
-        words = ("--preset", str(preset), "--runs-dir", name, "--run", "soak", "--plain")
-        launcher = start("launch/local.py", *words, "--actors", str(args.actors))
-        try:
-            looks, paces = soak(folder / "soak", args)
-            is_alive = launcher.poll() is None
-        finally:
-            end(launcher)
-            # Those that it leaves save and end by themselves, in the folder that we remove.
-            wait_until("all gone", lambda: not processes_mentioning(name), END_DEADLINE_S)
-        lines = read_jsonl(folder / "soak" / "metrics.jsonl")
-        steps = [(float(str(line["time"])), int(str(line["global_step"]))) for line in lines]
+        watch, parts, is_alive = soak(Path(name), args)
     goes_on = Promise("the run goes on", str(is_alive), is_alive)
-    promises = [*judge(looks, paces, steps, args), goes_on]
+    promises = [*judge(watch.looks, parts, args), goes_on]
     show(promises)
-    keep(args.report, promises, paces, steps)
+    keep(args.report, promises, parts)
     return int(ExitCode.DONE) if all(one.holds for one in promises) else BROKEN
 
 
@@ -249,18 +217,12 @@ def show(promises: Sequence[Promise]) -> None:
         say(f"| {one.what} | {one.measured} | {'holds' if one.holds else 'BROKEN'} |")
 
 
-def keep(
-    report: str,
-    promises: Sequence[Promise],
-    paces: Sequence[Pace],
-    steps: Sequence[tuple[float, int]],
-) -> None:
+def keep(report: str, promises: Sequence[Promise], parts: Sequence[Part]) -> None:
     """Also what the rate was made from, for whoever doubts it."""
     if report:
         record = {
             "promises": [asdict(one) for one in promises],
-            "paces": [asdict(one) for one in paces],
-            "agent_steps": steps,
+            "parts": [asdict(one) for one in parts],
         }
         write_atomic(Path(report), json.dumps(record, indent=2).encode())
 

@@ -16,7 +16,7 @@ from actor.env.host_lock import default_lock_path
 from actor.env.interface import EnvProtocol
 from actor.frontier import Frontier
 from actor.lane import Lane
-from actor.loop import ActorLoop, ActorParts
+from actor.loop import ActorLoop, ActorParts, EpsilonOf
 from actor.policy import Policy
 from actor.sink import BlockSink
 from actor.stage_choice import StageChoice, first_shares
@@ -139,12 +139,12 @@ def build_env(settings: Settings, role: Role, index: int) -> EnvProtocol:
     return built
 
 
-def _epsilon_of(settings: Settings) -> Callable[[int, int], float]:
+def _epsilon_of(settings: Settings) -> EpsilonOf:
     chosen = settings.actor
     exploration = ExplorationSettings(
         decay_agent_steps=chosen.epsilon_anneal_agent_steps,
         warmup_agent_steps=chosen.epsilon_warmup_agent_steps,
     )
-    return lambda env_index, agent_steps: epsilon_at(
-        env_index, chosen.num_envs, agent_steps, exploration
+    return lambda env_index, agent_steps, factor: epsilon_at(
+        env_index, chosen.num_envs, agent_steps, exploration, factor=factor
     )

@@ -27,8 +27,8 @@ from common.trace_log import Circumstances, TraceLog
 from common.traces import Trace
 
 WAIT_MS = 50
-EpsilonOf = Callable[[int, int], float]
-"""Epsilon of an environment: its index in the run, agent steps of the run so far."""
+EpsilonOf = Callable[[int, int, float], float]
+"""Epsilon of an environment: its index in the run, agent steps of the run so far, a factor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +129,10 @@ class ActorLoop:
         if header is None:
             return
         self._starts.set_shares(header.stage_shares)
+        factor = header.controls.exploration_scale
         for index in range(len(self._lanes)):
-            self._epsilons[index] = self._epsilon_of(self._first_env + index, header.agent_steps)
+            env_index = self._first_env + index
+            self._epsilons[index] = self._epsilon_of(env_index, header.agent_steps, factor)
 
     def _play(self) -> None:
         with self._timer.phase("inference"):
@@ -217,6 +219,7 @@ class ActorLoop:
         values["weight_version"] = weights.version if weights else None
         values["weight_age_s"] = round(self._feed.age_s(), 3) if weights else None
         values["weights_bad"] = self._feed.bad
+        values["controls_revision"] = weights.controls.revision if weights else None
         values.update(self._sink.bad_answers())
         values["episodes_unsent"] = self._episodes_unsent
         values["max_x"] = max(lane.summary.max_x for lane in self._lanes)

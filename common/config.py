@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from common.button_script import parse_script
 from common.config_checks import (
     require,
     require_at_least_zero,
@@ -23,6 +24,12 @@ from common.config_play import (
     EvaluationSettings,
     count_actions,
 )
+from common.config_tools import (
+    AdaptiveSettings,
+    DiagnosisSettings,
+    ScriptSettings,
+    ShapingSettings,
+)
 from common.endpoints import check_endpoint
 from common.errors import ConfigError
 from common.game import parse_stage_weights
@@ -31,15 +38,19 @@ from common.specs import DataSpec
 
 __all__ = [
     "ActorSettings",
+    "AdaptiveSettings",
     "CoreName",
     "CurriculumSettings",
+    "DiagnosisSettings",
     "EndpointSettings",
     "EnvSettings",
     "EvaluationSettings",
     "LearnerSettings",
     "ReplaySettings",
     "RunSettings",
+    "ScriptSettings",
     "Settings",
+    "ShapingSettings",
     "count_actions",
 ]
 
@@ -62,6 +73,8 @@ class RunSettings:
     """auto, cpu, cuda or cuda:N; where the learner trains and the replay server samples."""
     max_agent_steps: int = 0
     """Stop after this many agent steps of the whole run; 0 means no limit."""
+    max_updates: int = 0
+    """Stop after this many updates of the whole run; 0 means no limit."""
     max_minutes: float = 0.0
     """Stop after this many minutes of this start; 0 means no limit."""
     metrics_interval_s: float = 5.0
@@ -74,7 +87,7 @@ class RunSettings:
         usable = bool(self.runs_dir) and "\0" not in self.runs_dir
         require(usable, "runs_dir", "a folder", repr(self.runs_dir))
         require_between(self, 0, MAX_SEED, "seed")
-        require_at_least_zero(self, "max_agent_steps", "max_minutes", "patience")
+        require_at_least_zero(self, "max_agent_steps", "max_updates", "max_minutes", "patience")
         require_positive(self, "metrics_interval_s")
         require_wait(self, "metrics_interval_s")
 
@@ -112,6 +125,10 @@ class Settings:
     learner: LearnerSettings = field(default_factory=LearnerSettings)
     curriculum: CurriculumSettings = field(default_factory=CurriculumSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+    shaping: ShapingSettings = field(default_factory=ShapingSettings)
+    scripts: ScriptSettings = field(default_factory=ScriptSettings)
+    adaptive: AdaptiveSettings = field(default_factory=AdaptiveSettings)
+    diagnosis: DiagnosisSettings = field(default_factory=DiagnosisSettings)
     endpoints: EndpointSettings = field(default_factory=EndpointSettings)
 
     def __post_init__(self) -> None:
@@ -120,6 +137,7 @@ class Settings:
         fits = capacity == 0 or capacity >= starts
         require(fits, "capacity", f"at least --learning-starts ({starts})", capacity)
         self._check_play()
+        self._check_scripts()
         batch_size = self.learner.batch_size
         fits = capacity == 0 or capacity >= batch_size
         require(fits, "batch_size", f"at most --capacity ({capacity})", batch_size)
@@ -133,6 +151,19 @@ class Settings:
         unknown = sorted(weights.keys() - set(self.env.stage_names))
         stages = ",".join(self.env.stage_names)
         require(not unknown, "stage_weights", f"of the stages {stages}", ",".join(unknown))
+
+    def _check_scripts(self) -> None:
+        """Scripts name actions of the set that is played."""
+        scripts, count = self.scripts, count_actions(self.env)
+        fits = scripts.forward_action_id < count
+        expected = f"below the number of actions ({count})"
+        require(fits, "forward_action_id", expected, scripts.forward_action_id)
+        is_played = not scripts.scripted_sequence or self.env.game == "mario"
+        require(is_played, "scripted_sequence", "used with --game mario", self.env.game)
+        try:
+            parse_script(scripts.scripted_sequence, self.env.actions)
+        except ConfigError as error:
+            raise ConfigError(f"--scripted-sequence: {error}") from error
 
     @property
     def practice_share(self) -> float:

@@ -52,12 +52,18 @@ def epsilon_at(
     num_envs: int,
     agent_steps: int,
     settings: ExplorationSettings = DEFAULT_EXPLORATION,
+    *,
+    factor: float = 1.0,
 ) -> float:
-    """The epsilon of one environment when the whole run has made `agent_steps`."""
+    """The epsilon of one environment when the whole run has made `agent_steps`.
+
+    `factor` is what somebody asks for on top of the schedule.
+    """
     decayed = _fraction(agent_steps, settings.decay_agent_steps)
     scale = 1.0 + (settings.final_scale - 1.0) * decayed
     floor = 1.0 - _fraction(agent_steps, settings.warmup_agent_steps)
-    return max(ladder_epsilon(env_index, num_envs, settings) * scale, floor)
+    rung = ladder_epsilon(env_index, num_envs, settings) * scale * factor
+    return max(min(rung, 1.0), floor)
 
 
 def _fraction(progress: int, duration: int) -> float:

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from common.specs import DataSpec
 
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 MAX_HEADER_BYTES = 64 * 1024
 MAX_ARRAYS = 16
 MAX_FRAME_BYTES = 256 * 1024 * 1024

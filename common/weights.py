@@ -10,7 +10,7 @@ import hashlib
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Annotated
 
 import msgpack
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from common.codec import Buffer, seal, unpack_header
 from common.config import Settings
+from common.controls import PlayControls
 from common.errors import BadMessage
 from common.field_checks import check_fields
 from common.messages import (
@@ -63,6 +64,8 @@ class WeightHeader:
     """Agent steps of the whole run so far, for schedules on the actors."""
     stage_shares: Record
     """How often each stage is to be played; they add up to 1."""
+    controls: PlayControls = field(default_factory=PlayControls)
+    """What the learner asks of the actors while they play."""
     network: Annotated[str, Text(32)]
     num_quantiles: Annotated[int, Range(1, MAX_QUANTILES)]
     spec: DataSpec
@@ -77,9 +80,9 @@ class WeightHeader:
         )
 
     @property
-    def order(self) -> tuple[int, int, int]:
+    def order(self) -> tuple[int, int, int, int]:
         """Newest wins: compare this."""
-        return (self.generation, self.version, self.agent_steps)
+        return (self.generation, self.version, self.agent_steps, self.controls.revision)
 
 
 def weight_contract(settings: Settings) -> WeightContract:

@@ -96,7 +96,9 @@ def write_config(paths: RunPaths, settings: Settings) -> None:
 
 def without_budgets(settings: Settings) -> Settings:
     """Budgets belong to one start: a run that goes on has the ones of its new command line."""
-    return replace(settings, run=replace(settings.run, max_agent_steps=0, max_minutes=0.0))
+    return replace(
+        settings, run=replace(settings.run, max_agent_steps=0, max_updates=0, max_minutes=0.0)
+    )
 
 
 def _version(name: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -28,6 +29,7 @@ from common.weights import weight_contract
 from learner.archive import Archive
 from learner.batch_source import BatchSource, SourceOptions
 from learner.checkpoint import remove_leftovers, restore_checkpoint, set_aside_newer
+from learner.controls import RunControls
 from learner.curriculum import Curriculum, CurriculumPlan
 from learner.inbox import TelemetryInbox
 from learner.loop import LearnerLoop
@@ -56,10 +58,10 @@ def build(
     identity = Identity(
         run_id=settings.run.run, role="learner", index=0, incarnation=new_incarnation()
     )
-    learner, curriculum = build_learner(settings), build_curriculum(settings)
+    learner, course = build_learner(settings), build_course(settings)
     progress = RunProgress()
     if resume is not None:
-        progress = restore(learner, curriculum, load_checkpoint(resume))
+        progress = restore(learner, course, load_checkpoint(resume))
     if settings.learner.compile:
         learner.compile(_example_batch(settings, learner.device))
     endpoint = settings.endpoints.replay_endpoint
@@ -70,7 +72,8 @@ def build(
         source=BatchSource(link, settings.spec, _source_options(settings, identity), progress),
         publisher=_publisher(settings, network, identity),
         inbox=_inbox(settings, network, progress),
-        curriculum=curriculum,
+        curriculum=course.curriculum,
+        controls=course.controls,
         archive=_archive(settings, paths, progress.agent_steps),
         heartbeat=HeartbeatWriter(identity, paths.process_heartbeat(identity.peer), interval_s),
         metrics=JsonlWriter(paths.metrics),
@@ -129,11 +132,26 @@ def build_curriculum(settings: Settings) -> Curriculum:
     )
 
 
-def restore(learner: Learner, curriculum: Curriculum, data: CheckpointData) -> RunProgress:
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What steers a run besides its settings; checkpoints keep it."""
+
+    curriculum: Curriculum
+    controls: RunControls
+
+
+def build_course(settings: Settings) -> Course:
+    controls = RunControls(distance_weight=settings.shaping.reward_distance_weight)
+    return Course(build_curriculum(settings), controls)
+
+
+def restore(learner: Learner, course: Course, data: CheckpointData) -> RunProgress:
     """Put a checkpoint into both; changes nothing on disk."""
     run = restore_checkpoint(learner, data)
     try:
-        curriculum.restore(run.get("curriculum"))
+        course.curriculum.restore(run.get("curriculum"))
+        controls = run.get("controls")
+        course.controls.restore(controls if isinstance(controls, dict) else {})
         saved = run.get("progress")
         progress = RunProgress.from_state(saved if isinstance(saved, dict) else {})
     except (AttributeError, TypeError, ValueError) as error:
@@ -203,6 +221,7 @@ def _plan(settings: Settings, *, saves_beside: bool) -> LearnerPlan:
         uses=replay.per_sample_interval,
         max_agent_steps=settings.run.max_agent_steps,
         max_minutes=settings.run.max_minutes,
+        max_updates=settings.run.max_updates,
         metrics_interval_s=settings.run.metrics_interval_s,
         saves_replay=replay.checkpoint_replay,
         saves_beside=saves_beside,

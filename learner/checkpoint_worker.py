@@ -68,13 +68,13 @@ def checker(settings: Settings | None, required: Sequence[str]) -> Check:
 
 def _resuming(settings: Settings) -> Check:
     # After the job is understood: torch takes a second.
-    from learner.assembly import build_curriculum, build_learner, restore  # noqa: PLC0415
+    from learner.assembly import build_course, build_learner, restore  # noqa: PLC0415
 
     learner = build_learner(settings)
 
     def resume(path: Path) -> CheckpointData:
         data = load_checkpoint(path)
-        restore(learner, build_curriculum(settings), data)
+        restore(learner, build_course(settings), data)
         return data
 
     return resume

@@ -21,6 +21,7 @@ from common.nvml import Reading
 from learner.archive import Archive
 from learner.batch_source import ReadyBatch
 from learner.parts import LearnerParts, LearnerPlan
+from learner.publisher import News
 from learner.report import (
     GpuWindow,
     IntervalSums,
@@ -69,11 +70,12 @@ class LearnerLoop:
 
     @property
     def is_done(self) -> bool:
-        """Whether the budget of agent steps or of minutes is used up."""
+        """Whether the budget of agent steps, of updates or of minutes is used up."""
         minutes = (time.monotonic() - self._started_s) / SECONDS_PER_MINUTE
         limits = self._plan
         out_of_steps = 0 < limits.max_agent_steps <= self._progress.agent_steps
-        return out_of_steps or 0 < limits.max_minutes <= minutes
+        out_of_updates = 0 < limits.max_updates <= self._learner.updates
+        return out_of_steps or out_of_updates or 0 < limits.max_minutes <= minutes
 
     def waits_for(self) -> str | None:
         return self._source.waits_for() if self._is_waiting else None
@@ -129,7 +131,7 @@ class LearnerLoop:
 
     def _train(self, ready: ReadyBatch) -> None:
         steps = self._progress.agent_steps
-        self._learner.set_learning_rate(self._plan.learning_rate.at(steps))
+        self._learner.set_learning_rate(self._learning_rate(steps))
         self._source.beta = self._plan.beta.at(steps)
         with self._timer.phase("copy"):
             batch = _on_device(ready.batch, self._learner.device)
@@ -142,6 +144,9 @@ class LearnerLoop:
                 self._source.send_priorities(ready, result.priorities)
             self._source.release(ready)
 
+    def _learning_rate(self, agent_steps: int) -> float:
+        return self._plan.learning_rate.at(agent_steps) * self._parts.controls.lr_scale
+
     def _check_finite(self) -> None:
         if self._learner.consecutive_skipped_updates >= MAX_SKIPPED_IN_A_ROW:
             self.save()
@@ -152,12 +157,12 @@ class LearnerLoop:
 
     def _publish(self) -> None:
         with self._timer.phase("publish"):
-            self._parts.publisher.publish(
-                self._learner.online,
-                self._learner.updates,
-                self._progress.agent_steps,
-                self._parts.curriculum.shares(),
+            news = News(
+                agent_steps=self._progress.agent_steps,
+                stage_shares=self._parts.curriculum.shares(),
+                controls=self._parts.controls.play,
             )
+            self._parts.publisher.publish(self._learner.online, self._learner.updates, news)
 
     def _save_in_passing(self, archive: Archive) -> None:
         if self._plan.saves_beside:
@@ -170,6 +175,7 @@ class LearnerLoop:
         run: JsonObject = {
             "progress": self._progress.to_state(),
             "curriculum": self._parts.curriculum.to_state(),
+            "controls": self._parts.controls.to_state(),
         }
         agent_steps = self._progress.agent_steps
         if self._plan.saves_replay and not archive.has(agent_steps):
@@ -178,7 +184,7 @@ class LearnerLoop:
         return self._learner, agent_steps, run
 
     def _look_after(self) -> None:
-        if self._parts.publisher.is_due(self._learner.updates):
+        if self._parts.publisher.is_due(self._learner.updates, self._parts.controls.play):
             self._publish()
         with self._timer.phase("logging"):
             if time.monotonic() - self._reported_s >= self._plan.metrics_interval_s:
@@ -238,7 +244,7 @@ class LearnerLoop:
             "loss_total": mean_or_none(self._sums.losses),
             "q_mean": mean_or_none(self._sums.q_means),
             "grad_norm": mean_or_none(self._sums.grad_norms),
-            "learning_rate": self._plan.learning_rate.at(steps),
+            "learning_rate": self._learning_rate(steps),
             "per_beta": self._plan.beta.at(steps),
             "skipped_updates_total": learner.skipped_updates,
             "model_compiled": learner.model_compiled,

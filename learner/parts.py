@@ -9,6 +9,7 @@ from common.jsonl import JsonlWriter
 from common.nvml import GpuWatch
 from learner.archive import Archive
 from learner.batch_source import BatchSource
+from learner.controls import RunControls
 from learner.curriculum import Curriculum
 from learner.inbox import TelemetryInbox
 from learner.progress import RunProgress
@@ -26,6 +27,7 @@ class LearnerParts:
     publisher: WeightPublisher
     inbox: TelemetryInbox
     curriculum: Curriculum
+    controls: RunControls
     archive: Archive | None
     """None where nothing is to be written: in some tests."""
     heartbeat: HeartbeatWriter
@@ -49,6 +51,8 @@ class LearnerPlan:
     max_minutes: float
     """Of this start; 0: no limit."""
     metrics_interval_s: float
+    max_updates: int = 0
+    """Of the whole run; 0: no limit."""
     saves_replay: bool = False
     saves_beside: bool = True
     """Checkpoints are written while training goes on; in lockstep before it does."""

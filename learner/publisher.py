@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from torch import nn
 
 from common.channels import Publisher
+from common.controls import PlayControls
 from common.state_dicts import plain_state_dict
 from common.weights import WeightContract, WeightHeader, encode_weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What the actors are told besides the tensors."""
+
+    agent_steps: int
+    stage_shares: Mapping[str, float] = field(default_factory=dict)
+    """How often each stage is to be played."""
+    controls: PlayControls = field(default_factory=PlayControls)
 
 
 class WeightPublisher:
@@ -38,17 +50,16 @@ class WeightPublisher:
         self._clock = clock
         self._published_s = clock()
         self.version = -1
+        self._revision = -1
 
-    def publish(
-        self, network: nn.Module, version: int, agent_steps: int, shares: Mapping[str, float]
-    ) -> None:
-        """`shares` say how often each stage is to be played."""
+    def publish(self, network: nn.Module, version: int, news: News) -> None:
         header = WeightHeader(
             run_id=self._contract.run_id,
             generation=self._generation,
             version=version,
-            agent_steps=agent_steps,
-            stage_shares=dict(shares),
+            agent_steps=news.agent_steps,
+            stage_shares=dict(news.stage_shares),
+            controls=news.controls,
             network=self._contract.network,
             num_quantiles=self._contract.num_quantiles,
             spec=self._contract.spec,
@@ -56,8 +67,12 @@ class WeightPublisher:
         self._socket.publish(encode_weights(header, plain_state_dict(network)))
         self._published_s = self._clock()
         self.version = version
+        self._revision = news.controls.revision
 
-    def is_due(self, version: int) -> bool:
+    def is_due(self, version: int, controls: PlayControls) -> bool:
+        """Also when the controls have changed: actors need not wait for the next version."""
+        if controls.revision != self._revision:
+            return True
         waited_s = self._clock() - self._published_s
         is_repeated = 0 < self._repeat_s <= waited_s
         return is_repeated or version - self.version >= self._interval_updates

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 
 from common.codec import DTYPE_CODES
+from common.controls import PlayControls
 from common.messages import (
     COUNTER_MAX,
     MESSAGES,
@@ -32,6 +33,7 @@ NAMED_TYPES: dict[Any, str] = {
     RunName: "run name",
     Record: "record",
     DataSpec: "data spec",
+    PlayControls: "play controls",
     bool: "bool",
 }
 PLAIN_TEXT = Text(1).pattern

@@ -152,7 +152,7 @@ def test_wrong_header_entries_are_refused(changes: dict[str, object], reason: st
 
 
 def test_another_protocol_version_names_both_sides() -> None:
-    with pytest.raises(BadMessage, match="version 4, the peer 99"):
+    with pytest.raises(BadMessage, match=f"version {PROTOCOL_VERSION}, the peer 99"):
         decode([header(v=99)])
 
 
@@ -231,7 +231,7 @@ def test_every_flipped_bit_of_a_header_is_noticed(tag: str) -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_peer_whose_version_had_no_checksum_is_told_its_version(version: int) -> None:
-    with pytest.raises(BadMessage, match=f"version 4, the peer {version}"):
+    with pytest.raises(BadMessage, match=f"version {PROTOCOL_VERSION}, the peer {version}"):
         decode([msgpack.packb({**PING, "v": version})])
 
 

@@ -10,14 +10,18 @@ import pytest
 
 from common.config import (
     ActorSettings,
+    AdaptiveSettings,
     CurriculumSettings,
+    DiagnosisSettings,
     EndpointSettings,
     EnvSettings,
     EvaluationSettings,
     LearnerSettings,
     ReplaySettings,
     RunSettings,
+    ScriptSettings,
     Settings,
+    ShapingSettings,
 )
 from common.errors import ConfigError, ExitCode
 from common.game import ACTION_SETS
@@ -28,6 +32,7 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
         "run": ["", "..", "../../etc", "a/b", "-dash", ".hidden", "a b", "a..b", "x" * 65, "a\n"],
         "seed": [-1],
         "max_agent_steps": [-1],
+        "max_updates": [-1],
         "max_minutes": [-0.1, NAN, INF],
         "metrics_interval_s": [0, -1, NAN, INF, 604_801],
         "patience": [-1, NAN, INF],
@@ -99,6 +104,40 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
         "checkpoint_interval_s": [0, NAN, INF],
         "keep_checkpoints": [0],
     },
+    ShapingSettings: {
+        "reward_score_weight": [NAN, INF, -10_001],
+        "reward_distance_weight": [-0.1, 101, NAN],
+        "reward_scale_start": [-1, NAN, INF],
+        "reward_scale_final": [-1, NAN, INF],
+        "reward_scale_anneal_steps": [-1],
+        "ram_x_high_addr": ["", "x", "0x800", "-1"],
+        "ram_x_low_addr": ["", "x", "0x800", "-1"],
+        "ram_x_parse_fail_limit": [0],
+    },
+    ScriptSettings: {
+        "forward_action_id": [-2, 256],
+        "probe_forward_actions": [-1, 20_001],
+        "scripted_forward_frames": [-1, 20_001],
+        "scripted_episodes": [-1],
+        "auto_bootstrap_threshold": [-1],
+        "auto_bootstrap_frames": [0, 20_001],
+    },
+    AdaptiveSettings: {
+        "adaptive_window_agent_steps": [0],
+        "adaptive_ratio_low": [-0.1, 0.6, NAN],
+        "adaptive_ratio_high": [1.1, NAN],
+        **{
+            f"adaptive_{name}_{end}": values
+            for name in ("distance_weight", "exploration_scale", "lr_scale")
+            for end, values in (("min", [-1, 101, NAN]), ("max", [-1, 101, NAN]), ("step", [0]))
+        },
+    },
+    DiagnosisSettings: {
+        "hint_interval_s": [0, NAN, INF],
+        "slow_step_trace_threshold": [-1, NAN, INF],
+        "slow_step_trace_window": [0, NAN, INF],
+        "slow_step_trace_count": [0, 1_001],
+    },
     EndpointSettings: {
         name: ["", "5601", "udp://127.0.0.1:1", "tcp://127.0.0.1:0", "tcp://127.0.0.1:70000"]
         for name in ("replay_endpoint", "weights_endpoint", "telemetry_endpoint")
@@ -110,8 +149,8 @@ CASES = [
     for name, values in names.items()
     for value in values
 ]
-CHECKED_ELSEWHERE = {"keys_dir", "runs_dir", "device"}
-"""By common/keys.py, common/run_paths.py and common/devices.py."""
+CHECKED_ELSEWHERE = {"keys_dir", "runs_dir", "device", "scripted_sequence"}
+"""By common/keys.py, common/run_paths.py, common/devices.py, and `Settings` with its actions."""
 
 
 @pytest.mark.parametrize(("kind", "name", "value"), CASES)
@@ -200,3 +239,19 @@ def test_the_corridor_has_three_actions() -> None:
 
 def test_number_of_environments() -> None:
     assert ActorSettings(actors=3, envs_per_actor=4).num_envs == 12
+
+
+@pytest.mark.parametrize(
+    ("flag", "scripts", "env"),
+    [
+        ("--forward-action-id", {"forward_action_id": 7}, {}),
+        ("--scripted-sequence", {"scripted_sequence": "JUMP:x"}, {}),
+        ("--scripted-sequence", {"scripted_sequence": "UP:4"}, {}),
+        ("--scripted-sequence", {"scripted_sequence": "RIGHT:4"}, {"game": "corridor"}),
+    ],
+)
+def test_a_script_must_fit_the_game_and_its_actions(
+    flag: str, scripts: dict[str, Any], env: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigError, match=flag):
+        Settings(scripts=ScriptSettings(**scripts), env=EnvSettings(**env))

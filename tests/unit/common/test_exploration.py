@@ -67,3 +67,9 @@ def test_probabilities_outside_the_range_are_refused(name: str, value: float) ->
 def test_negative_lengths_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=name):
         ExplorationSettings(**{name: -1})
+
+
+def test_a_factor_moves_the_ladder_but_not_the_start_and_not_above_one() -> None:
+    assert epsilon_at(0, 4, AFTER_DECAY, factor=2.0) == pytest.approx(0.08)
+    assert epsilon_at(0, 4, AFTER_DECAY, factor=100.0) == 1.0
+    assert epsilon_at(3, 4, 0, factor=0.1) == 1.0

@@ -99,15 +99,21 @@ class SlowStepTrace:
                 faulthandler.cancel_dump_traceback_later()
         ended_s = self._clock()
         if self._judge.note(ended_s - began_s, ended_s):
+            if not is_armed:
+                # The window of the last trace ended during this step: its stacks are not ours.
+                self._forget()
             self._write(ended_s - began_s)
         return result
 
     def close(self) -> None:
         self._stacks.close()
 
-    def _arm(self) -> None:
+    def _forget(self) -> None:
         self._stacks.seek(0)
         self._stacks.truncate()
+
+    def _arm(self) -> None:
+        self._forget()
         faulthandler.dump_traceback_later(self._limits.threshold_s, file=self._stacks)
 
     def _write(self, took_s: float) -> None:

@@ -96,3 +96,23 @@ def test_choosing_for_all_at_once_equals_choosing_one_by_one() -> None:
         np.testing.assert_allclose(
             alone.greedy_quantiles[0], together.greedy_quantiles[row], rtol=1e-4, atol=1e-5
         )
+
+
+def test_a_forced_action_is_played_with_its_own_quantiles_and_chance_goes_on_as_before() -> None:
+    policy, twin = make_policy(), make_policy()
+    forced = [3, None, 0, None, None, None, None, 4]
+    previous = np.arange(ROWS, dtype=np.int64) % (SPEC.num_actions + 1)
+    half = np.full(ROWS, 0.5, dtype=np.float32)
+
+    led = policy.decide(observations(), previous, half, forced=forced)
+    free = twin.decide(observations(), previous, half)
+
+    chosen = [
+        own if asked is None else asked for asked, own in zip(forced, free.actions, strict=True)
+    ]
+    assert led.actions.tolist() == chosen
+    rows = np.arange(ROWS)
+    expected = values_of(policy).numpy()[rows, led.actions]
+    np.testing.assert_allclose(led.chosen_quantiles, expected, rtol=1e-5)
+    np.testing.assert_array_equal(led.greedy_quantiles, free.greedy_quantiles)
+    assert (decide(policy, 0.5).actions == decide(twin, 0.5).actions).all()

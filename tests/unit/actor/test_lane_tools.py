@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import numpy as np
 
 from actor.block_builder import BlockBuilder, PlayedStep
 from actor.env.corridor import JUMP, STAY, WALK, CorridorEnv, draw, step_reward
+from actor.env.episode import EnvSnapshot
+from actor.env.interface import Info
 from actor.frontier import Frontier
 from actor.gains import Gain, GainWatch, RamGround, RamX
 from actor.lane import Lane
@@ -154,3 +159,34 @@ def test_tools_that_nobody_asked_for_change_nothing() -> None:
     assert tools.note(reward, {"distance": 9, "x_pos": 9}, is_over=False) is reward
     assert tools.guide.action is None
     assert Gain(9, 0) == GainWatch().note({"distance": 9})
+
+
+class RestorableCorridor(CorridorEnv):
+    """Goes back to the cell that a snapshot names."""
+
+    def snapshot(self) -> EnvSnapshot:
+        observation = np.stack([draw(cell, 16) for cell in (1, 1, 2, 2)])
+        return cast("EnvSnapshot", SimpleNamespace(observation=observation))
+
+    def restore(self, moment: EnvSnapshot) -> Info:
+        del moment
+        self.reset()
+        return self.step(JUMP)[4]
+
+
+def test_an_episode_that_goes_on_from_a_moment_has_no_script_and_earns_only_what_is_ahead() -> None:
+    env = RestorableCorridor()
+    frontier = Frontier(1.0, 1, "far")
+    frontier.keep("1-1", 0, env.snapshot(), WALK)
+    starts = Starts(StageChoice(("1-1",), 1), frontier)
+    tools = LaneTools(shaping=shaping(2.0), guide=Guide(GuidePlan(start=(WALK,))))
+    lane = Lane(env, BlockBuilder(SPEC, 4, 0.9), SPEC, seed=1, starts=starts, tools=tools)
+
+    steps = [play(lane, action) for action in (STAY, JUMP)]
+    (block,) = lane.flush()
+
+    assert [step.scripted for step in steps] == [False, False]
+    assert [step.reward for step in steps] == [step_reward(2, 2), step_reward(2, 4) + 2.0]
+    validate_block(block, SPEC)
+    assert block.prev_actions.tolist() == [WALK, STAY]
+    assert np.array_equal(block.frames[:4], env.snapshot().observation)

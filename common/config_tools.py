@@ -52,7 +52,7 @@ class ShapingSettings:
     ram_x_low_addr: str = "0x86"
     """Address of x within its page."""
     ram_x_parse_fail_limit: int = 50
-    """Failures to read x in a row after which an environment is shaped no more."""
+    """Failures to read x in a row after which distance earns an environment nothing any more."""
 
     def __post_init__(self) -> None:
         require_between(self, -1e4, 1e4, "reward_score_weight")

@@ -56,3 +56,6 @@ class LearnerPlan:
     saves_replay: bool = False
     saves_beside: bool = True
     """Checkpoints are written while training goes on; in lockstep before it does."""
+
+    def learning_rate_at(self, agent_steps: int, controls: RunControls) -> float:
+        return self.learning_rate.at(agent_steps) * controls.lr_scale

@@ -6,7 +6,6 @@ made them; *agent steps* are those of the whole run, as the replay servers have 
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,8 +22,6 @@ from learner.publisher import News
 from learner.reporter import Reporter
 from learner.update import Learner
 
-log = logging.getLogger(__name__)
-
 WAIT_MS = 50
 MAX_SKIPPED_IN_A_ROW = 10
 SECONDS_PER_MINUTE = 60.0
@@ -38,6 +35,7 @@ class LearnerLoop:
         self._plan = plan
         self._learner = parts.learner
         self._source = parts.source
+        self._course = parts.course
         self._progress = parts.progress
         self._timer = parts.learner.timer
         self._reporter = Reporter(parts, plan)
@@ -104,15 +102,12 @@ class LearnerLoop:
 
     def _listen(self) -> None:
         for episode in self._parts.inbox.pump():
-            if not episode.from_start:
-                continue
-            self._parts.curriculum.note(
-                episode.stage, cleared=episode.cleared, ground_pixels=episode.ground
-            )
+            self._course.note(episode)
+        self._course.follow(self._progress.agent_steps)
 
     def _train(self, ready: ReadyBatch) -> None:
         steps = self._progress.agent_steps
-        self._learner.set_learning_rate(self._plan.learning_rate_at(steps, self._parts.controls))
+        self._learner.set_learning_rate(self._plan.learning_rate_at(steps, self._course))
         self._source.beta = self._plan.beta.at(steps)
         with self._timer.phase("copy"):
             batch = _on_device(ready.batch, self._learner.device)
@@ -137,8 +132,8 @@ class LearnerLoop:
         with self._timer.phase("publish"):
             news = News(
                 agent_steps=self._progress.agent_steps,
-                stage_shares=self._parts.curriculum.shares(),
-                controls=self._parts.controls.play,
+                stage_shares=self._course.curriculum.shares(),
+                controls=self._course.controls.play,
             )
             self._parts.publisher.publish(self._learner.online, self._learner.updates, news)
 
@@ -152,8 +147,7 @@ class LearnerLoop:
         """What is saved now, and the replay with it."""
         run: JsonObject = {
             "progress": self._progress.to_state(),
-            "curriculum": self._parts.curriculum.to_state(),
-            "controls": self._parts.controls.to_state(),
+            **self._course.to_state(),
         }
         agent_steps = self._progress.agent_steps
         if self._plan.saves_replay and not archive.has(agent_steps):
@@ -162,7 +156,7 @@ class LearnerLoop:
         return self._learner, agent_steps, run
 
     def _look_after(self) -> None:
-        if self._parts.publisher.is_due(self._learner.updates, self._parts.controls.play):
+        if self._parts.publisher.is_due(self._learner.updates, self._course.controls.play):
             self._publish()
         with self._timer.phase("logging"):
             self._reporter.tell_what_is_due(self.waits_for())

@@ -9,8 +9,7 @@ from common.jsonl import JsonlWriter
 from common.nvml import GpuWatch
 from learner.archive import Archive
 from learner.batch_source import BatchSource
-from learner.controls import RunControls
-from learner.curriculum import Curriculum
+from learner.course import Course
 from learner.inbox import TelemetryInbox
 from learner.progress import RunProgress
 from learner.publisher import WeightPublisher
@@ -26,8 +25,7 @@ class LearnerParts:
     source: BatchSource
     publisher: WeightPublisher
     inbox: TelemetryInbox
-    curriculum: Curriculum
-    controls: RunControls
+    course: Course
     archive: Archive | None
     """None where nothing is to be written: in some tests."""
     heartbeat: HeartbeatWriter
@@ -57,5 +55,5 @@ class LearnerPlan:
     saves_beside: bool = True
     """Checkpoints are written while training goes on; in lockstep before it does."""
 
-    def learning_rate_at(self, agent_steps: int, controls: RunControls) -> float:
-        return self.learning_rate.at(agent_steps) * controls.lr_scale
+    def learning_rate_at(self, agent_steps: int, course: Course) -> float:
+        return self.learning_rate.at(agent_steps) * course.controls.lr_scale

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Sequence
 
 from common.messages import Scalar
 from common.nvml import Reading
 from learner.parts import LearnerParts, LearnerPlan
+from learner.play_report import Beat, count_acknowledged, play_metrics
 from learner.report import (
     GpuWindow,
     IntervalSums,
@@ -18,6 +21,8 @@ from learner.report import (
     weight_lag,
 )
 from learner.update import UpdateResult
+
+log = logging.getLogger(__name__)
 
 LOST_AFTER_INTERVALS = 3
 
@@ -36,6 +41,8 @@ class Reporter:
         """Of the last interval that was reported."""
         self._rates = RateMeter()
         self._gpu_window = GpuWindow()
+        self._told_revision = 0
+        """Of the controls, that all actors were last seen to play with."""
         self._first_update = parts.learner.updates
         self._has_told = False
         self._started_s = time.monotonic()
@@ -60,7 +67,7 @@ class Reporter:
             self._parts.metrics.write(line)
         if self._parts.stages is not None:
             when = {"time": line["time"], "global_step": line["global_step"]}
-            for stage in self._parts.curriculum.lines():
+            for stage in self._parts.course.curriculum.lines():
                 self._parts.stages.write({**when, **stage})
 
     def _has_news(self) -> bool:
@@ -97,7 +104,7 @@ class Reporter:
             "loss_total": mean_or_none(self._sums.losses),
             "q_mean": mean_or_none(self._sums.q_means),
             "grad_norm": mean_or_none(self._sums.grad_norms),
-            "learning_rate": self._plan.learning_rate_at(steps, self._parts.controls),
+            "learning_rate": self._plan.learning_rate_at(steps, self._parts.course),
             "per_beta": self._plan.beta.at(steps),
             "skipped_updates_total": learner.skipped_updates,
             "model_compiled": learner.model_compiled,
@@ -114,14 +121,27 @@ class Reporter:
         wait_share = self._shares.get("wait", 0.0)
         return {
             **inbox.take_metrics(),
+            **play_metrics(self._progress.play, actors),
             **self._parts.source.stats,
+            **self._parts.course.metrics(),
             "actors_alive": len(actors),
+            "controls_acked": self._count_acknowledged(actors),
             "weight_lag_updates": weight_lag(self._learner.updates, actors),
             **wait_metrics(wait_share, actors, replay),
             **phase_metrics("actors", actors),
             **phase_metrics("replay", [replay] if replay else []),
             **phase_metrics("learner", [self._told_shares()]),
         }
+
+    def _count_acknowledged(self, actors: Sequence[Beat]) -> int:
+        """Who plays with the newest controls; the log says when it is everybody."""
+        controls = self._parts.course.controls.play
+        acked = count_acknowledged(actors, controls, self._parts.publisher.generation)
+        if 0 < acked == len(actors) and controls.revision != self._told_revision:
+            self._told_revision = controls.revision
+            extra = {"revision": controls.revision, "actors": acked}
+            log.info("all actors play with the newest controls", extra=extra)
+        return acked
 
     def _told_shares(self) -> dict[str, Scalar]:
         return {f"share_{name}": round(share, 4) for name, share in self._shares.items()}

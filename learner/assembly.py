@@ -37,6 +37,7 @@ from learner.loop import LearnerLoop
 from learner.parts import LearnerParts, LearnerPlan
 from learner.progress import RunProgress
 from learner.publisher import WeightPublisher
+from learner.scalar_board import ScalarBoard
 from learner.schedules import importance_beta_schedule, learning_rate_schedule
 from learner.update import Learner, UpdateSettings
 
@@ -78,6 +79,7 @@ def build(
         heartbeat=HeartbeatWriter(identity, paths.process_heartbeat(identity.peer), interval_s),
         metrics=JsonlWriter(paths.metrics),
         stages=JsonlWriter(paths.stages) if len(settings.env.stage_names) > 1 else None,
+        board=_board(settings, paths, progress.agent_steps),
         gpus=None if is_alone else GpuWatch(interval_s),
         progress=progress,
     )
@@ -199,6 +201,12 @@ def _archive(settings: Settings, paths: RunPaths, agent_steps: int) -> Archive:
         keep=settings.learner.keep_checkpoints,
         agent_steps=agent_steps,
     )
+
+
+def _board(settings: Settings, paths: RunPaths, agent_steps: int) -> ScalarBoard | None:
+    if not settings.diagnosis.enable_tensorboard:
+        return None
+    return ScalarBoard(paths.tensorboard, agent_steps=agent_steps)
 
 
 def _plan(settings: Settings, *, saves_beside: bool) -> LearnerPlan:

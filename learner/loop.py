@@ -97,8 +97,9 @@ class LearnerLoop:
         for file in (self._parts.metrics, self._parts.stages):
             if file is not None:
                 file.close()
-        if self._parts.gpus is not None:
-            self._parts.gpus.close()
+        for helper in (self._parts.gpus, self._parts.board):
+            if helper is not None:
+                helper.close()
 
     def _listen(self) -> None:
         for episode in self._parts.inbox.pump():

@@ -13,6 +13,7 @@ from learner.course import Course
 from learner.inbox import TelemetryInbox
 from learner.progress import RunProgress
 from learner.publisher import WeightPublisher
+from learner.scalar_board import ScalarBoard
 from learner.schedules import LinearSchedule
 from learner.update import Learner
 
@@ -32,6 +33,8 @@ class LearnerParts:
     metrics: JsonlWriter | None
     stages: JsonlWriter | None
     """One line per stage and report; None where there is one stage."""
+    board: ScalarBoard | None
+    """For TensorBoard, where it was asked for."""
     gpus: GpuWatch | None
     progress: RunProgress
 

@@ -65,6 +65,8 @@ class Reporter:
         self._parts.source.ask_stats()
         if self._parts.metrics is not None:
             self._parts.metrics.write(line)
+        if self._parts.board is not None:
+            self._parts.board.write(line)
         if self._parts.stages is not None:
             when = {"time": line["time"], "global_step": line["global_step"]}
             for stage in self._parts.course.curriculum.lines():

@@ -20,6 +20,7 @@ from learner.loop import MAX_SKIPPED_IN_A_ROW
 from learner.losses import LossTerms
 from tests.lesson import BLOCK_ITEMS, Lesson, changed
 from tests.run_factory import corridor_settings
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -254,3 +255,16 @@ def test_metrics_lines_say_where_the_time_of_the_learner_went(
     assert last["emulator_share_actors"] is None
     phases = lesson.loop._learner.timer.shares().keys()
     assert phases == PHASES["learner"].keys() - {"checkpoint"}
+
+
+def test_lines_go_to_tensorboard_where_it_was_asked_for(settings: Settings) -> None:
+    pytest.importorskip("tensorboard")
+    lesson = Lesson(changed(settings, "diagnosis", {"enable_tensorboard": True}))
+    folder = lesson.paths.tensorboard
+    wait_until("a file of events", lambda: any(folder.glob("events.out.tfevents.*")), 30)
+    lesson.loop._reporter.write_line()
+    lesson.close()
+
+    written = b"".join(path.read_bytes() for path in folder.iterdir())
+    assert b"meta/started" in written
+    assert b"train/updates" in written

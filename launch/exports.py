@@ -14,7 +14,7 @@ from launch.parquet import ParquetExport
 def export_news(settings: DiagnosisSettings, paths: RunPaths) -> Iterator[str]:
     """Where to look, or what is missing and how to get it."""
     if settings.enable_tensorboard:
-        place = f"tensorboard --logdir {paths.tensorboard}"
+        place = f"curves for TensorBoard: tensorboard --logdir {paths.tensorboard}"
         yield place if _has("tensorboard") else _missing("--enable-tensorboard", "tensorboard")
     if settings.parquet:
         place = f"metrics for data tools: {paths.parquet}"

@@ -89,7 +89,8 @@ class Session:
         """What other programs read is announced, and written meanwhile."""
         chosen = self.settings.diagnosis
         for line in export_news(chosen, self.paths):
-            self.say(line)
+            style = "yellow" if line.startswith("WARNING") else None
+            self.console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
         with exporting(chosen, self.paths):
             yield
 

@@ -26,7 +26,7 @@ def test_nothing_is_said_of_what_was_not_asked_for(tmp_path: Path) -> None:
 def test_both_places_are_named(tmp_path: Path) -> None:
     board, parquet = export_news(BOTH, RunPaths(tmp_path))
 
-    assert board == f"tensorboard --logdir {tmp_path / 'tensorboard'}"
+    assert board == f"curves for TensorBoard: tensorboard --logdir {tmp_path / 'tensorboard'}"
     assert parquet.endswith(str(tmp_path / "metrics" / "latest.parquet"))
 
 

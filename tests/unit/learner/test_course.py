@@ -74,6 +74,7 @@ def test_adapted_values_survive_a_resume() -> None:
 
     assert after.metrics() == before.metrics()
     assert after.to_state() == before.to_state()
+    assert after.to_state()["adaptive"] == {"since": WINDOW, "level": None, "is_estimated": False}
 
 
 def test_a_run_resumed_without_a_schedule_uses_its_settings() -> None:

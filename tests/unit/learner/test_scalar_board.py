@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from learner.scalar_board import MAX_WAITING_LINES, STARTED, ScalarBoard, scalars_of
+from learner.scalar_board import (
+    FLUSH_INTERVAL_S,
+    MAX_WAITING_LINES,
+    STARTED,
+    ScalarBoard,
+    scalars_of,
+)
 from tests.waiting import wait_until
 
 pytest.importorskip("tensorboard")
@@ -66,7 +72,8 @@ def test_lines_become_curves_over_the_agent_steps(tmp_path: Path) -> None:
 def test_the_start_is_on_disk_before_any_line(tmp_path: Path) -> None:
     board = opened(tmp_path)
 
-    wait_until("the start", lambda: curves(tmp_path) == {STARTED: [(0, 1.0)]}, 20)
+    in_time_s = FLUSH_INTERVAL_S - 2
+    wait_until("the start", lambda: curves(tmp_path) == {STARTED: [(0, 1.0)]}, in_time_s)
 
     board.close()
 

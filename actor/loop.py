@@ -226,6 +226,7 @@ class ActorLoop:
             f"share_{name}": round(share, 4) for name, share in self._timer.shares().items()
         }
         values.update({f"blocks_{name}": n for name, n in asdict(self._sink.counts).items()})
+        values["weight_generation"] = weights.generation if weights else None
         values["weight_version"] = weights.version if weights else None
         values["weight_age_s"] = round(self._feed.age_s(), 3) if weights else None
         values["weights_bad"] = self._feed.bad

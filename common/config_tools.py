@@ -151,7 +151,7 @@ class DiagnosisSettings:
     hints: bool = True
     """Print what to change when the figures show that something is wrong."""
     hint_interval_s: float = 60.0
-    """Seconds before the same hint is given again."""
+    """Seconds before the same hint is given again; they double while it stays true."""
     slow_step_trace_threshold: float = 0.0
     """Seconds that an agent step may take before it counts as slow; 0: not watched."""
     slow_step_trace_window: float = 60.0

@@ -4,24 +4,55 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
 from io import TextIOWrapper
 from pathlib import Path
 
 from common.errors import ConfigError
 
 # What a record has by itself; everything else in it came through `extra`.
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "area"}
+
+AREAS: Mapping[str, str] = {
+    "actor": "actor",
+    "actor.env": "env",
+    "launch": "train",
+    "launch.backfill_global_step": "migrate",
+    "launch.benchmark": "benchmark",
+    "launch.benchmarks": "benchmark",
+    "learner": "train",
+    "replay_server": "replay",
+}
+"""What a package is about, as its lines begin; for a module the nearest of its packages."""
+AREAS_OF_ROLES: Mapping[str, str] = {
+    "actor": "actor",
+    "evaluator": "actor",
+    "replay_server": "replay",
+}
+"""For code that all processes share."""
+
+
+def area_of(module: str, role: str) -> str:
+    """The word in brackets before an event: where it belongs, whatever process it happened in."""
+    while module:
+        if module in AREAS:
+            return AREAS[module]
+        module = module.rpartition(".")[0]
+    return AREAS_OF_ROLES.get(role, "train")
 
 
 class EventFormatter(logging.Formatter):
-    """`time level [role index pid run] event key=value ...` on one line."""
+    """`time level [role-index pid run] [area] event key=value ...` on one line."""
 
     def __init__(self, run: str, role: str, index: int) -> None:
-        super().__init__(
-            f"%(asctime)s %(levelname)s [{role}-{index} pid={os.getpid()} run={run}] %(message)s"
-        )
+        who = f"[{role}-{index} pid={os.getpid()} run={run}]"
+        super().__init__(f"%(asctime)s %(levelname)s {who} %(area)s%(message)s")
+        self._role = role
 
     def format(self, record: logging.LogRecord) -> str:
+        # An event in brackets of its own follows at once: `[replay][stat] fill=40%`.
+        space = "" if str(record.msg).startswith("[") else " "
+        record.area = f"[{area_of(record.name, self._role)}]{space}"
         text = super().format(record)
         extra = {key: value for key, value in vars(record).items() if key not in _STANDARD}
         if not extra:

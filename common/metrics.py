@@ -59,6 +59,27 @@ METRICS: tuple[Metric, ...] = (
         "env_distance_delta_sum", "pixels", "mean", "distance of episodes ended in the interval"
     ),
     Metric("env_positive_dx_ratio", "ratio", "mean", "share of their agent steps that moved right"),
+    Metric(
+        "env_shaping_raw_sum", "reward", "counter", "shaped rewards of the run before their scale"
+    ),
+    Metric(
+        "env_shaping_scaled_sum",
+        "reward",
+        "counter",
+        "shaped rewards of the run as they were given",
+    ),
+    Metric("env_shaping_last_raw", "reward", "gauge", "newest shaped reward before its scale"),
+    Metric("env_shaping_last_scaled", "reward", "gauge", "newest shaped reward as it was given"),
+    Metric("env_shaping_last_dx", "pixels", "gauge", "progress of that agent step"),
+    Metric("env_shaping_last_scale", "1", "gauge", "factor on shaped rewards then"),
+    Metric("env_shaping_parse_fail", "agent steps", "counter", "agent steps whose x was not found"),
+    Metric("stagnation_envs", "environments", "gauge", "environments that find no new ground"),
+    Metric(
+        "stagnation_mean_steps", "agent steps", "gauge", "since new ground, mean over environments"
+    ),
+    Metric("scripted_steps_total", "agent steps", "counter", "agent steps that no policy chose"),
+    Metric("bootstraps_total", "times", "counter", "environments led forward after stagnation"),
+    Metric("slow_steps_total", "agent steps", "counter", "agent steps that took too long"),
     Metric("replay_size", "transitions", "gauge", "transitions that can be sampled"),
     Metric("replay_capacity", "transitions", "gauge", "most that fit"),
     Metric("replay_fill_rate", "ratio", "gauge", "replay_size / replay_capacity"),
@@ -97,6 +118,11 @@ METRICS: tuple[Metric, ...] = (
     Metric("samples_per_insert", "samples/agent step", "gauge", "ratio since learning began"),
     Metric("samples_per_insert_target", "samples/agent step", "gauge", "the limit in force"),
     Metric("actors_alive", "processes", "gauge", "actors heard of within three intervals"),
+    Metric("controls_acked", "processes", "gauge", "actors that play with the newest controls"),
+    Metric("adaptive_distance_weight_effective", "1", "gauge", "distance weight in force"),
+    Metric("adaptive_exploration_scale", "1", "gauge", "factor on the epsilon ladder in force"),
+    Metric("adaptive_lr_scale", "1", "gauge", "factor on the learning rate in force"),
+    Metric("adaptive_ratio_fallback", "bool", "gauge", "1: the ratio was estimated from distance"),
     Metric("wait_share_actors", "ratio", "mean", "share of time that actors wait, their mean"),
     Metric("wait_share_replay", "ratio", "mean", "share of time that the replay server waits"),
     Metric(

@@ -22,10 +22,13 @@ OUR_NAMES = (
     "heartbeats",
     "locks",
     "logs",
+    "metrics",
+    "metrics/latest.parquet",
     "quarantine",
     "replay",
     "replay/cuts",
     "replay/pages",
+    "tensorboard",
     "traces",
 )
 """What the programs of a run open, in the order in which a link among them is told."""
@@ -88,6 +91,15 @@ class RunPaths:
     @property
     def traces(self) -> Path:
         return self.root / "traces"
+
+    @property
+    def parquet(self) -> Path:
+        return self.root / "metrics" / "latest.parquet"
+
+    @property
+    def tensorboard(self) -> Path:
+        """Folder of event files."""
+        return self.root / "tensorboard"
 
     @property
     def checkpoints(self) -> Path:

@@ -83,11 +83,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             results[name] = result
             if args.csv or result.lines:
                 path = write_csv(Path(args.csv or "."), name, result, machine)
-                sys.stderr.write(f"wrote {path}\n")
+                sys.stderr.write(f"[benchmark] wrote {path}\n")
     except MarioError as error:
         return refuse(PROGRAM, error)
     except KeyboardInterrupt:
-        sys.stderr.write("stopped; half a measurement is none\n")
+        sys.stderr.write("[benchmark] stopped; half a measurement is none\n")
         return int(ExitCode.INTERRUPTED)
     if args.json:
         print(json.dumps(as_json(results, machine), indent=2))

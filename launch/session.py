@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,11 +23,15 @@ from common.lifecycle import StopFlag
 from common.resume import ResumePoint
 from common.role_lock import sole_role
 from common.run_paths import RunPaths
-from launch.live_view import ProcessRow, Snapshot, open_view
+from launch.advisor import Advisor
+from launch.exports import export_news, exporting
+from launch.live_view import ProcessRow, Snapshot, View, open_view
 from launch.lockstep import Lockstep
 from launch.plan import plan_processes
 from launch.reaper import reaper
 from launch.supervisor import Supervisor
+
+log = logging.getLogger(__name__)
 
 POLL_S = 0.1
 SHOW_INTERVAL_S = 0.5
@@ -48,9 +54,11 @@ class Session:
     started_s: float = field(default_factory=time.monotonic)
     _earlier_metrics: dict[str, object] | None = field(init=False)
     """Of an earlier start: its buffer and its rates are gone."""
+    _advisor: Advisor = field(init=False)
 
     def __post_init__(self) -> None:
         self._earlier_metrics = last_record(self.paths.metrics)
+        self._advisor = Advisor(self.settings)
 
     @property
     def elapsed_s(self) -> float:
@@ -63,6 +71,28 @@ class Session:
     def out_of_time(self) -> bool:
         limit = self.settings.run.max_minutes
         return 0 < limit * SECONDS_PER_MINUTE <= self.elapsed_s
+
+    def say(self, line: str) -> None:
+        """Above the live view, which is drawn anew below it."""
+        self.console.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+    def show(self, view: View, processes: list[ProcessRow]) -> None:
+        """Figures, and what they advise."""
+        snapshot = self.snapshot(processes)
+        view.show(snapshot)
+        for hint in self._advisor.look(snapshot.metrics, self.elapsed_s):
+            self.say(f"[train][hint] {hint}")
+            log.info("[hint]", extra={"text": hint})
+
+    @contextmanager
+    def exporting(self) -> Iterator[None]:
+        """What other programs read is announced, and written meanwhile."""
+        chosen = self.settings.diagnosis
+        for line in export_news(chosen, self.paths):
+            style = "yellow" if line.startswith("WARNING") else None
+            self.console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+        with exporting(chosen, self.paths):
+            yield
 
     def snapshot(self, processes: list[ProcessRow]) -> Snapshot:
         metrics = last_record(self.paths.metrics) or {}
@@ -100,17 +130,17 @@ def run_processes(session: Session) -> ExitCode:
 
     session.stop.on_second_signal = kill
     view = open_view(session.console, plain=session.plain)
-    with reaper():
+    with reaper(), session.exporting():
         try:
             if session.settings.env.env_prewarm:
                 prewarm(session)
             supervisor.start()
-            _watch(session, supervisor, lambda rows: view.show(session.snapshot(rows)))
+            _watch(session, supervisor, view)
         finally:
             view.close()
             session.console.print("stopping: actors, learner, replay server", highlight=False)
             supervisor.stop()
-    _explain(session.console, supervisor)
+    _explain(session, supervisor)
     if supervisor.outcome is not None:
         return supervisor.outcome
     return ExitCode.DONE if session.out_of_time() else session.stop.exit_code
@@ -134,17 +164,15 @@ def prewarm(session: Session) -> None:
         raise EnvironmentFailed(f"no environment can be built here: {result.stdout.strip()}")
 
 
-def _watch(
-    session: Session, supervisor: Supervisor, show: Callable[[list[ProcessRow]], None]
-) -> None:
+def _watch(session: Session, supervisor: Supervisor, view: View) -> None:
     shown_s = -SHOW_INTERVAL_S
     while not (session.stop.is_set() or session.out_of_time() or supervisor.outcome is not None):
         supervisor.tick()
         while supervisor.news:
-            _say(session.console, supervisor.news.pop(0))
+            session.say(supervisor.news.pop(0))
         if session.elapsed_s - shown_s >= SHOW_INTERVAL_S:
             shown_s = session.elapsed_s
-            show(_rows(supervisor))
+            session.show(view, _rows(supervisor))
         time.sleep(POLL_S)
 
 
@@ -166,14 +194,11 @@ def _rows(supervisor: Supervisor) -> list[ProcessRow]:
     return rows
 
 
-def _say(console: Console, line: str) -> None:
-    console.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
-
-
-def _explain(console: Console, supervisor: Supervisor) -> None:
+def _explain(session: Session, supervisor: Supervisor) -> None:
+    console = session.console
     for child in supervisor.children:
         if child.reasons:
-            _say(console, child.describe_restarts())
+            session.say(child.describe_restarts())
     if supervisor.outcome in (None, ExitCode.DONE):
         return
     console.print(f"the run ended: {supervisor.reason}", style="red", markup=False)
@@ -193,10 +218,14 @@ def run_lockstep(session: Session) -> ExitCode:
         nonlocal shown_s
         if session.elapsed_s - shown_s >= SHOW_INTERVAL_S:
             shown_s = session.elapsed_s
-            view.show(session.snapshot([]))
+            session.show(view, [])
 
     try:
-        with sole_role(session.paths, "learner"), sole_role(session.paths, "replay_server"):
+        with (
+            sole_role(session.paths, "learner"),
+            sole_role(session.paths, "replay_server"),
+            session.exporting(),
+        ):
             system = Lockstep(session.settings, resume=resume)
             system.run(lambda: session.stop.is_set() or session.out_of_time(), show)
     finally:

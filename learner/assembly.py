@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -26,16 +25,19 @@ from common.nvml import GpuWatch
 from common.run_paths import RunPaths
 from common.shared_files import remove_shared, shared_prefix
 from common.weights import weight_contract
+from learner.adaptive import AdaptiveSchedule
 from learner.archive import Archive
 from learner.batch_source import BatchSource, SourceOptions
 from learner.checkpoint import remove_leftovers, restore_checkpoint, set_aside_newer
 from learner.controls import RunControls
+from learner.course import Course
 from learner.curriculum import Curriculum, CurriculumPlan
 from learner.inbox import TelemetryInbox
 from learner.loop import LearnerLoop
 from learner.parts import LearnerParts, LearnerPlan
 from learner.progress import RunProgress
 from learner.publisher import WeightPublisher
+from learner.scalar_board import ScalarBoard
 from learner.schedules import importance_beta_schedule, learning_rate_schedule
 from learner.update import Learner, UpdateSettings
 
@@ -72,12 +74,12 @@ def build(
         source=BatchSource(link, settings.spec, _source_options(settings, identity), progress),
         publisher=_publisher(settings, network, identity),
         inbox=_inbox(settings, network, progress),
-        curriculum=course.curriculum,
-        controls=course.controls,
+        course=course,
         archive=_archive(settings, paths, progress.agent_steps),
         heartbeat=HeartbeatWriter(identity, paths.process_heartbeat(identity.peer), interval_s),
         metrics=JsonlWriter(paths.metrics),
         stages=JsonlWriter(paths.stages) if len(settings.env.stage_names) > 1 else None,
+        board=_board(settings, paths, progress.agent_steps),
         gpus=None if is_alone else GpuWatch(interval_s),
         progress=progress,
     )
@@ -132,29 +134,21 @@ def build_curriculum(settings: Settings) -> Curriculum:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
-    """What steers a run besides its settings; checkpoints keep it."""
-
-    curriculum: Curriculum
-    controls: RunControls
-
-
 def build_course(settings: Settings) -> Course:
+    chosen = settings.adaptive
     controls = RunControls(distance_weight=settings.shaping.reward_distance_weight)
-    return Course(build_curriculum(settings), controls)
+    schedule = AdaptiveSchedule(chosen, frame_skip=settings.env.frame_skip)
+    return Course(build_curriculum(settings), controls, schedule if chosen.adaptive else None)
 
 
 def restore(learner: Learner, course: Course, data: CheckpointData) -> RunProgress:
     """Put a checkpoint into both; changes nothing on disk."""
     run = restore_checkpoint(learner, data)
     try:
-        course.curriculum.restore(run.get("curriculum"))
-        controls = run.get("controls")
-        course.controls.restore(controls if isinstance(controls, dict) else {})
+        course.restore(run)
         saved = run.get("progress")
         progress = RunProgress.from_state(saved if isinstance(saved, dict) else {})
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointCorrupt(f"{data.path}: counters of the run: {error!r}") from error
     progress.agent_steps = max(progress.agent_steps, data.agent_steps)
     log.info(
@@ -207,6 +201,12 @@ def _archive(settings: Settings, paths: RunPaths, agent_steps: int) -> Archive:
         keep=settings.learner.keep_checkpoints,
         agent_steps=agent_steps,
     )
+
+
+def _board(settings: Settings, paths: RunPaths, agent_steps: int) -> ScalarBoard | None:
+    if not settings.diagnosis.enable_tensorboard:
+        return None
+    return ScalarBoard(paths.tensorboard, agent_steps=agent_steps)
 
 
 def _plan(settings: Settings, *, saves_beside: bool) -> LearnerPlan:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from common.controls import PlayControls
+from common.controls import MAX_DISTANCE_WEIGHT, MAX_EXPLORATION_SCALE, PlayControls
+
+MOST = {
+    "distance_weight": MAX_DISTANCE_WEIGHT,
+    "exploration_scale": MAX_EXPLORATION_SCALE,
+    "lr_scale": MAX_EXPLORATION_SCALE,
+}
 
 
 class RunControls:
@@ -48,5 +54,8 @@ class RunControls:
 
     def restore(self, state: Mapping[str, object]) -> None:
         """Take over what a checkpoint says; what it does not know stays."""
-        names = ("distance_weight", "exploration_scale", "lr_scale")
-        self.change(**{name: float(str(state[name])) for name in names if name in state})
+        known = {name: float(str(state[name])) for name in MOST if name in state}
+        for name, value in known.items():
+            if not 0 <= value <= MOST[name]:
+                raise ValueError(f"{name} must be between 0 and {MOST[name]}, got {value}")
+        self.change(**known)

@@ -43,7 +43,7 @@ class TelemetryInbox:
         self._recent: deque[Episode] = deque(maxlen=RECENT_EPISODES)
         self._interval: list[Episode] = []
         self.last_beats: dict[str, tuple[float, dict[str, Scalar]]] = {}
-        """By peer: when it was heard, and what it said."""
+        """By peer: when it was heard, and what it said; who was heard last comes last."""
         self.bad = 0
 
     def pump(self) -> list[Episode]:
@@ -64,6 +64,7 @@ class TelemetryInbox:
         return episodes
 
     def beats_of(self, role: str, max_age_s: float) -> list[dict[str, Scalar]]:
+        """In the order in which they came."""
         now = self._clock()
         return [
             record
@@ -101,7 +102,10 @@ class TelemetryInbox:
 
     def note_heartbeat(self, peer: str, record: dict[str, Scalar]) -> None:
         if peer in self.last_beats or len(self.last_beats) < MAX_PEERS:
+            self.last_beats.pop(peer, None)
             self.last_beats[peer] = (self._clock(), record)
+        if record.get("role") == "actor":
+            self._progress.play.note(peer, record)
         if self._file is not None:
             self._file.write(record)
 

@@ -9,11 +9,11 @@ from common.jsonl import JsonlWriter
 from common.nvml import GpuWatch
 from learner.archive import Archive
 from learner.batch_source import BatchSource
-from learner.controls import RunControls
-from learner.curriculum import Curriculum
+from learner.course import Course
 from learner.inbox import TelemetryInbox
 from learner.progress import RunProgress
 from learner.publisher import WeightPublisher
+from learner.scalar_board import ScalarBoard
 from learner.schedules import LinearSchedule
 from learner.update import Learner
 
@@ -26,14 +26,15 @@ class LearnerParts:
     source: BatchSource
     publisher: WeightPublisher
     inbox: TelemetryInbox
-    curriculum: Curriculum
-    controls: RunControls
+    course: Course
     archive: Archive | None
     """None where nothing is to be written: in some tests."""
     heartbeat: HeartbeatWriter
     metrics: JsonlWriter | None
     stages: JsonlWriter | None
     """One line per stage and report; None where there is one stage."""
+    board: ScalarBoard | None
+    """For TensorBoard, where it was asked for."""
     gpus: GpuWatch | None
     progress: RunProgress
 
@@ -56,3 +57,6 @@ class LearnerPlan:
     saves_replay: bool = False
     saves_beside: bool = True
     """Checkpoints are written while training goes on; in lockstep before it does."""
+
+    def learning_rate_at(self, agent_steps: int, course: Course) -> float:
+        return self.learning_rate.at(agent_steps) * course.controls.lr_scale

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from common.checkpoint_files import JsonObject
+from learner.play_report import PlaySums
 
 
 @dataclass(slots=True, kw_only=True)
@@ -20,6 +24,7 @@ class RunProgress:
     clears: int = 0
     best_x: int = 0
     requests: int = 0
+    play: PlaySums = field(default_factory=PlaySums)
 
     def note_inserted(self, server_incarnation: int, inserted_total: int) -> None:
         """Add what the server has stored since we last heard of it; a new life counts from 0."""
@@ -29,10 +34,13 @@ class RunProgress:
         self.server_incarnation = server_incarnation
         self.inserted_total = max(inserted_total, before)
 
-    def to_state(self) -> dict[str, int]:
+    def to_state(self) -> JsonObject:
         return asdict(self)
 
     @classmethod
-    def from_state(cls, state: Mapping[str, object]) -> RunProgress:
-        known = {name: state[name] for name in cls.__slots__ if name in state}
-        return cls(**{name: int(str(value)) for name, value in known.items()})
+    def from_state(cls, state: Mapping[str, Any]) -> RunProgress:
+        progress = cls(play=PlaySums.from_state(state.get("play", {})))
+        for counter in fields(cls):
+            if counter.name != "play" and counter.name in state:
+                setattr(progress, counter.name, int(str(state[counter.name])))
+        return progress

@@ -44,7 +44,7 @@ class WeightPublisher:
         """
         self._socket = socket
         self._contract = contract
-        self._generation = generation
+        self.generation = generation
         self._interval_updates = interval_updates
         self._repeat_s = repeat_s
         self._clock = clock
@@ -55,7 +55,7 @@ class WeightPublisher:
     def publish(self, network: nn.Module, version: int, news: News) -> None:
         header = WeightHeader(
             run_id=self._contract.run_id,
-            generation=self._generation,
+            generation=self.generation,
             version=version,
             agent_steps=news.agent_steps,
             stage_shares=dict(news.stage_shares),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from common.messages import Scalar
@@ -54,6 +55,20 @@ def replay_metrics(
         "replay_bad_messages_total": sum(counts.bad_messages.values()),
         "samples_per_insert": actual_ratio(limiter),
         "samples_per_insert_target": limiter.limit.samples_per_insert,
+    }
+
+
+def fill_words(metrics: Mapping[str, Scalar]) -> dict[str, str]:
+    """How full the buffer is and how many different items batches hold, for the log."""
+    names = {
+        "fill": "replay_fill_rate",
+        "unique": "replay_last_unique_ratio",
+        "avg_unique": "replay_avg_unique_ratio",
+    }
+    is_drawn = bool(metrics["replay_sample_total"])
+    return {
+        word: f"{100 * float(str(metrics[name])):.1f}%" if is_drawn or word == "fill" else "-"
+        for word, name in names.items()
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from common.channels import Frames, Router
 from common.codec import decode, encode
@@ -12,18 +12,30 @@ from common.errors import BadMessage, ConfigError
 from common.heartbeat import HeartbeatWriter
 from common.logs import RareLog
 from common.messages import PROTOCOL_VERSION, Refused, Scalar
+from replay_server.report import fill_words
 from replay_server.service import Answer, ReplayService
 
 log = logging.getLogger(__name__)
 
 POLL_MS = 50
 MAX_MESSAGES_PER_TICK = 64
+STAT_INTERVAL_S = 60.0
 
 
 class ReplayServer:
     """Implements `common.component.Component`."""
 
-    def __init__(self, router: Router, service: ReplayService, heartbeat: HeartbeatWriter) -> None:
+    def __init__(
+        self,
+        router: Router,
+        service: ReplayService,
+        heartbeat: HeartbeatWriter,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._stat_s: float | None = None
+        """When the log was told last how full the buffer is."""
         self._router = router
         self._service = service
         self._heartbeat = heartbeat
@@ -59,6 +71,7 @@ class ReplayServer:
     def finish(self, deadline_s: float) -> None:
         if self._service.cuts is not None:
             self._service.cuts.finish(deadline_s)
+        self._stat_s = None
         self._beat()
 
     def close(self) -> None:
@@ -89,7 +102,7 @@ class ReplayServer:
     def _complain(self, routing: bytes, error: BadMessage) -> None:
         # The routing id is the peer's choice: it is shown as escaped bytes, and cut.
         peer = repr(routing[:60])
-        if self._rare.allows(peer, time.monotonic()):
+        if self._rare.allows(peer, self._clock()):
             log.warning("bad message", extra={"peer": peer, "reason": str(error)[:200]})
 
     def _send(self, answers: Iterable[Answer]) -> None:
@@ -109,9 +122,18 @@ class ReplayServer:
         values: dict[str, Scalar] = {
             f"share_{name}": round(share, 4) for name, share in self._timer.shares().items()
         }
-        values.update(self._service.metrics())
+        metrics = self._service.metrics()
+        self._log_fill(metrics)
+        values.update(metrics)
         for reason, count in self._service.counts.bad_messages.items():
             values[f"bad_{reason}"] = count
         waits_for = self._service.waits_for()
         state = "serving" if waits_for is None else f"waiting for {waits_for}"
         self._heartbeat.beat(self._handled, state, values)
+
+    def _log_fill(self, metrics: Mapping[str, Scalar]) -> None:
+        """Once a minute as soon as there is something, and at the end."""
+        now, last = self._clock(), self._stat_s
+        if metrics["replay_size"] and (last is None or now - last >= STAT_INTERVAL_S):
+            self._stat_s = now
+            log.info("[stat]", extra=fill_words(metrics))

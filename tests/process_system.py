@@ -54,7 +54,7 @@ def start_program(package: str, words: Sequence[str]) -> subprocess.Popen[str]:
 def logged_at(log: Path, event: str) -> float:
     """Unix time of the first record of this event."""
     for line in log.read_text().splitlines():
-        stamp = re.match(r"(\S+ \S+) INFO \[.*?\] (.*)", line)
+        stamp = re.match(r"(\S+ \S+) INFO \[.*?\] \[\w+\] (.*)", line)
         if stamp is not None and stamp[2].startswith(event):
             return datetime.fromisoformat(stamp[1]).timestamp()
     raise AssertionError(f"{log} has no record {event!r}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import ConfigError
-from common.logs import EventFormatter, RareLog, configure_logging
+from common.logs import EventFormatter, RareLog, area_of, configure_logging
 
 
 @pytest.fixture
@@ -28,10 +28,41 @@ def formatted(event: str, **extra: object) -> str:
     return EventFormatter("first", "actor", 3).format(record)
 
 
-def test_a_line_says_who_speaks_in_which_run() -> None:
-    assert f"INFO [actor-3 pid={os.getpid()} run=first] block rejected" in formatted(
-        "block rejected"
-    )
+def test_a_line_says_who_speaks_in_which_run_and_about_what() -> None:
+    expected = f"INFO [actor-3 pid={os.getpid()} run=first] [actor] block rejected"
+
+    assert formatted("block rejected").endswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("module", "role", "area"),
+    [
+        ("actor.sink", "actor", "actor"),
+        ("actor.env.host_lock", "actor", "env"),
+        ("actor.evaluator", "evaluator", "actor"),
+        ("replay_server.service", "replay_server", "replay"),
+        ("replay_server.service", "launcher", "replay"),
+        ("learner.archive", "learner", "train"),
+        ("launch.supervisor", "launcher", "train"),
+        ("launch.benchmarks.per", "launcher", "benchmark"),
+        ("launch.backfill_global_step", "launcher", "migrate"),
+        ("common.handshake", "actor", "actor"),
+        ("common.handshake", "replay_server", "replay"),
+        ("common.handshake", "learner", "train"),
+        ("__main__", "launcher", "train"),
+        ("actors", "learner", "train"),
+    ],
+)
+def test_lines_begin_with_the_area_of_their_module_or_else_of_the_process(
+    module: str, role: str, area: str
+) -> None:
+    assert area_of(module, role) == area
+
+
+def test_an_event_in_brackets_follows_its_area_at_once() -> None:
+    line = formatted("[stat]", name="replay_server.server", fill="40%")
+
+    assert line.endswith("[replay][stat] fill=40%")
 
 
 def test_extra_values_follow_the_event() -> None:

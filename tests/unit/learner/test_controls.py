@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from learner.controls import RunControls
 
 
@@ -37,3 +39,10 @@ def test_they_survive_a_resume() -> None:
     after.restore(before.to_state())
 
     assert after.to_state() == before.to_state()
+
+
+@pytest.mark.parametrize("value", ["nan", -0.1, 1e9, "much"])
+@pytest.mark.parametrize("name", ["distance_weight", "exploration_scale", "lr_scale"])
+def test_values_that_no_actor_would_take_are_refused(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=r"between|convert"):
+        RunControls().restore({name: value})

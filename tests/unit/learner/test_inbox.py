@@ -9,7 +9,7 @@ import pytest
 from common.codec import encode
 from common.jsonl import JsonlWriter, read_jsonl
 from common.memory_transport import MemoryNetwork
-from common.messages import Episode, Heartbeat, Ping
+from common.messages import Episode, Heartbeat, Ping, Scalar
 from learner.inbox import MAX_MESSAGES_PER_PUMP, RECENT_EPISODES, TelemetryInbox
 from learner.progress import RunProgress
 from tests.scripted_peers import RUN, FakeClock
@@ -175,3 +175,20 @@ def test_episodes_from_the_frontier_are_counted_apart() -> None:
     assert len(taken) == 2
     assert (metrics["episodes_total"], metrics["frontier_episodes_total"]) == (1, 1)
     assert (metrics["clears_total"], metrics["env_max_x_pos"]) == (0, 5)
+
+
+def test_heartbeats_come_in_the_order_in_which_they_were_heard() -> None:
+    desk = Desk()
+    for peer in ("actor-0", "actor-1", "actor-0"):
+        desk.inbox.note_heartbeat(peer, {"role": "actor", "peer": peer})
+
+    assert [one["peer"] for one in desk.inbox.beats_of("actor", 5)] == ["actor-1", "actor-0"]
+
+
+def test_what_actors_count_is_summed_over_the_run() -> None:
+    desk = Desk()
+    for role, life, steps in (("actor", 1, 10), ("actor", 2, 5), ("evaluator", 1, 99)):
+        record: dict[str, Scalar] = {"role": role, "incarnation": life}
+        desk.inbox.note_heartbeat("actor-0", {**record, "scripted_steps_total": steps})
+
+    assert desk.progress.play.totals == {"scripted_steps_total": 15}

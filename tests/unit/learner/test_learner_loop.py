@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -16,85 +15,12 @@ from common.checkpoint_files import list_numbered, load_checkpoint
 from common.config import Settings
 from common.errors import MarioError
 from common.jsonl import read_jsonl
-from common.memory_transport import MemoryNetwork
-from common.messages import BlockMessage
 from common.phases import PHASES
-from common.run_paths import RunPaths
-from common.weights import decode_header
-from learner.assembly import build
-from learner.loop import MAX_SKIPPED_IN_A_ROW, LearnerLoop
+from learner.loop import MAX_SKIPPED_IN_A_ROW
 from learner.losses import LossTerms
-from replay_server.assembly import build as build_replay
-from tests.block_factory import cut_blocks, random_play
+from tests.lesson import BLOCK_ITEMS, Lesson, changed
 from tests.run_factory import corridor_settings
-from tests.scripted_peers import FakeClock, ScriptedClient, identity
-
-BLOCK_ITEMS = 16
-
-
-class Lesson:
-    """Everything but actors; `feed` plays their part."""
-
-    def __init__(self, settings: Settings, resume: Path | None = None) -> None:
-        self.settings = settings
-        self.paths = RunPaths.of(settings.run)
-        self.clock = FakeClock()
-        network = MemoryNetwork()
-        endpoints = settings.endpoints
-        self.server = build_replay(settings, network)
-        self.weights = network.subscriber(endpoints.weights_endpoint)
-        self.loop: LearnerLoop = build(
-            settings, network, resume=resume, clock=self.clock, is_alone=True
-        )
-        who = identity("actor", run_id=settings.run.run)
-        self.actor = ScriptedClient(network, who, settings.spec, endpoints.replay_endpoint)
-        self.actor.say_hello()
-        self.sequence = 0
-        self.published: list[int] = []
-
-    def feed(self, num_blocks: int) -> None:
-        rng = np.random.default_rng(self.sequence)
-        spec = self.settings.spec
-        steps = random_play(BLOCK_ITEMS * (num_blocks + 4), spec, rng)
-        for block in cut_blocks(steps, BLOCK_ITEMS, spec)[:num_blocks]:
-            message = BlockMessage(
-                incarnation=1,
-                sequence=self.sequence,
-                env_index=0,
-                weight_generation=0,
-                weight_version=0,
-                stage="1-1",
-            )
-            self.sequence += 1
-            arrays = {name: getattr(block, name) for name in message.arrays}
-            self.actor.say(message, arrays)
-
-    def settle(self) -> None:
-        while self.server.tick():
-            pass
-        self.actor.read()
-
-    def run(self, ticks: int) -> int:
-        """Updates made in this many ticks of the learner."""
-        before = self.updates
-        for _ in range(ticks):
-            if self.loop.is_done:
-                break
-            self.clock.advance(0.3)
-            self.settle()
-            self.loop.tick()
-            frame = self.weights.newest(0)
-            if frame is not None:
-                self.published.append(decode_header(frame).version)
-        return self.updates - before
-
-    @property
-    def updates(self) -> int:
-        return self.loop._learner.updates
-
-    def close(self) -> None:
-        self.loop.close()
-        self.server.close()
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -107,11 +33,6 @@ def lesson(settings: Settings) -> Iterator[Lesson]:
     lesson = Lesson(settings)
     yield lesson
     lesson.close()
-
-
-def changed(settings: Settings, section: str, changes: Mapping[str, object]) -> Settings:
-    new = replace(getattr(settings, section), **changes)
-    return replace(settings, **{section: new})
 
 
 def test_weights_are_published_at_the_start_and_at_the_interval(lesson: Lesson) -> None:
@@ -334,3 +255,16 @@ def test_metrics_lines_say_where_the_time_of_the_learner_went(
     assert last["emulator_share_actors"] is None
     phases = lesson.loop._learner.timer.shares().keys()
     assert phases == PHASES["learner"].keys() - {"checkpoint"}
+
+
+def test_lines_go_to_tensorboard_where_it_was_asked_for(settings: Settings) -> None:
+    pytest.importorskip("tensorboard")
+    lesson = Lesson(changed(settings, "diagnosis", {"enable_tensorboard": True}))
+    folder = lesson.paths.tensorboard
+    wait_until("a file of events", lambda: any(folder.glob("events.out.tfevents.*")), 30)
+    lesson.loop._reporter.write_line()
+    lesson.close()
+
+    written = b"".join(path.read_bytes() for path in folder.iterdir())
+    assert b"meta/started" in written
+    assert b"train/updates" in written

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import replace
 
 import msgpack
@@ -10,6 +11,7 @@ import torch
 from common.codec import Array, encode, seal
 from common.errors import ConfigError
 from common.heartbeat import HeartbeatWriter
+from common.logs import EventFormatter
 from common.memory_transport import MemoryNetwork
 from common.messages import (
     PROTOCOL_VERSION,
@@ -29,7 +31,7 @@ from common.shared_files import remove_shared
 from common.shared_slots import SharedSlots
 from replay_server.server import ReplayServer
 from tests.block_factory import TINY
-from tests.scripted_peers import REPLAY, ScriptedClient, hello, identity
+from tests.scripted_peers import REPLAY, FakeClock, ScriptedClient, hello, identity
 from tests.service_factory import (
     BATCH,
     BLOCK_ITEMS,
@@ -64,7 +66,10 @@ class Site:
         self.service = make_service()
         who = identity("replay_server", incarnation=50)
         heartbeat = HeartbeatWriter(who, None, 3600.0)
-        self.server = ReplayServer(self.network.router(REPLAY), self.service, heartbeat)
+        self.clock = FakeClock()
+        self.server = ReplayServer(
+            self.network.router(REPLAY), self.service, heartbeat, clock=self.clock
+        )
         self.actor = self.client("actor")
         self.actor.say_hello()
         assert isinstance(self.replies_to(self.actor)[0], Welcome)
@@ -147,6 +152,30 @@ def test_garbage_is_logged_once_a_minute_for_each_peer(
         site.replies_to(site.actor)
 
     assert len([r for r in caplog.records if r.message == "bad message"]) == 1
+
+
+def test_the_log_says_once_a_minute_how_full_the_buffer_is(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    formatter = EventFormatter("first", "replay_server", 0)
+    with caplog.at_level(logging.INFO):
+        site.server._beat()
+        site.send_blocks(4)
+        for _ in range(3):
+            site.server._beat()
+            site.clock.advance(40)
+        learner = learner_of(site)
+        learner.say(sample_request(0))
+        site.replies_to(learner)
+        site.server.finish(0.0)
+
+    lines = [formatter.format(record) for record in caplog.records if record.msg == "[stat]"]
+    fill = 100 * 4 * BLOCK_ITEMS / site.service.buffer.capacity_items
+    assert [line.partition("[replay]")[2] for line in lines[:2]] == [
+        f"[stat] fill={fill:.1f}% unique=- avg_unique=-"
+    ] * 2
+    assert re.search(r"\[stat\] fill=\S+% unique=\d+\.\d% avg_unique=\d+\.\d%$", lines[2])
+    assert len(lines) == 3
 
 
 def test_another_protocol_version_is_refused_with_both_numbers(site: Site) -> None:

@@ -41,6 +41,11 @@ class Router(Protocol):
 class Publisher(Protocol):
     """Keeps the last value: whoever subscribes later is sent it at the next `pump`."""
 
+    @property
+    def odd_events(self) -> int:
+        """What subscribers said that nobody of ours says."""
+        ...
+
     def publish(self, frame: Buffer) -> None: ...
 
     def pump(self) -> int:

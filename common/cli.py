@@ -64,6 +64,7 @@ class Program:
 
 def parse_args(program: Program, argv: Sequence[str], default: Args) -> Args:
     """Parse flags over `default`. A wrong flag ends the process with exit code 2 and one line."""
+    _let_stdout_take_any_text()
     refusal = io.StringIO()
     try:
         with contextlib.redirect_stderr(refusal):
@@ -83,6 +84,12 @@ def parse_args(program: Program, argv: Sequence[str], default: Args) -> Args:
         if said := refusal.getvalue():
             sys.stderr.write(f"{program.name}: {in_one_line(said)}; see {program.name} --help\n")
         raise
+
+
+def _let_stdout_take_any_text() -> None:
+    """A terminal that knows only ASCII gets names of folders with escapes, not a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def in_one_line(box: str) -> str:

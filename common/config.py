@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from common.button_script import parse_script
 from common.config_checks import (
+    is_plain,
     require,
     require_at_least_zero,
     require_between,
@@ -84,8 +85,8 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         check_run_name(self.run)
-        usable = bool(self.runs_dir) and "\0" not in self.runs_dir
-        require(usable, "runs_dir", "a folder", repr(self.runs_dir))
+        usable = bool(self.runs_dir) and is_plain(self.runs_dir)
+        require(usable, "runs_dir", "a folder", ascii(self.runs_dir))
         require_between(self, 0, MAX_SEED, "seed")
         require_at_least_zero(self, "max_agent_steps", "max_updates", "max_minutes", "patience")
         require_positive(self, "metrics_interval_s")
@@ -106,6 +107,7 @@ class EndpointSettings:
     """Folder of keys made by launch/keys.py: encrypts tcp and lets only known keys in."""
 
     def __post_init__(self) -> None:
+        require(is_plain(self.keys_dir), "keys_dir", "a folder", ascii(self.keys_dir))
         for name in ("replay_endpoint", "weights_endpoint", "telemetry_endpoint"):
             flag = "--" + name.replace("_", "-")
             try:

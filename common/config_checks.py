@@ -37,3 +37,12 @@ def require_at_least_zero(section: object, *names: str) -> None:
     for name in names:
         value = getattr(section, name)
         require(0 <= value < math.inf, name, "at least 0 and finite", value)
+
+
+def is_plain(text: str) -> bool:
+    """Whether it can be a path, an address or a line of a log: no NUL, no half of a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text

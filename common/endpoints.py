@@ -7,6 +7,7 @@ import re
 import socket
 from dataclasses import dataclass
 
+from common.config_checks import is_plain
 from common.errors import ConfigError
 
 # sun_path holds 108 bytes on Linux, 104 on macOS, the final zero included.
@@ -70,8 +71,8 @@ def is_loopback(host: str) -> bool:
 
 def _check_ipc(endpoint: str) -> None:
     path = endpoint.removeprefix("ipc://")
-    if not path.startswith("/"):
-        raise ConfigError(f"endpoint {endpoint!r} must be ipc:// and an absolute path")
+    if not path.startswith("/") or not is_plain(path):
+        raise ConfigError(f"endpoint {endpoint!a} must be ipc:// and an absolute path")
     if len(path.encode()) > MAX_IPC_PATH_BYTES:
         raise ConfigError(
             f"endpoint {endpoint!r} is longer than {MAX_IPC_PATH_BYTES} bytes, "

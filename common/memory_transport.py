@@ -68,6 +68,8 @@ class MemoryRouter:
 
 
 class MemoryPublisher:
+    odd_events = 0
+
     def __init__(self, hub: _Hub) -> None:
         self._hub = hub
 

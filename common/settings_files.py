@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from common.config import Settings
+from common.config_checks import is_plain
 from common.errors import ConfigError
 
 Made = TypeVar("Made")
@@ -86,6 +87,8 @@ def _checked(kind: type, changes: Mapping[str, object], where: str) -> dict[str,
         if not _fits(value, hints[name]):
             expected = getattr(hints[name], "__name__", str(hints[name]))
             raise ConfigError(f"{where}.{name}: expected {expected}, got {value!r}")
+        if isinstance(value, str) and not is_plain(value):
+            raise ConfigError(f"{where}.{name}: expected text that can be written, got {value!a}")
     try:
         return {
             name: float(value) if hints[name] is float and isinstance(value, int) else value

@@ -28,7 +28,7 @@ def shared_root() -> Path:
 
 def shared_prefix(paths: RunPaths) -> str:
     """What the shared files of this run begin with; no other run folder has the same."""
-    return f"{_OF_RUNS}{hashlib.sha256(str(paths.root).encode()).hexdigest()[:16]}-"
+    return f"{_OF_RUNS}{hashlib.sha256(os.fsencode(paths.root)).hexdigest()[:16]}-"
 
 
 def shared_path(name: str) -> Path:

@@ -30,7 +30,8 @@ from common.transport_channels import (
 from common.transport_guard import Guard
 
 MIN_LIBZMQ = (4, 3, 5)
-MAX_SUBSCRIPTION_BYTES = 4 * 1024
+MAX_SUBSCRIPTION_BYTES = 512
+"""One byte would do; a handshake with keys needs some hundreds."""
 # What encryption adds to a frame.
 ENVELOPE_BYTES = 64
 
@@ -93,16 +94,21 @@ class ZmqNetwork:
 
     def publisher(self, endpoint: str) -> ZmqPublisher:
         def prepare(socket: zmq.Socket[bytes]) -> None:
-            # Every subscription is an event, also the second one with the same topic; what a peer
-            # asks for is not remembered by itself: there would be no end to it.
+            # Every subscription is an event, also the second one with the same topic. libzmq keeps
+            # each topic that a peer names, so `ZmqPublisher` ends a peer's game with odd ones.
             socket.setsockopt(zmq.XPUB_VERBOSE, 1)
             socket.setsockopt(zmq.XPUB_MANUAL, 1)
             socket.setsockopt(zmq.SNDHWM, 2)
+            socket.setsockopt(zmq.RCVHWM, 2)
             socket.setsockopt(zmq.MAXMSGSIZE, MAX_SUBSCRIPTION_BYTES)
 
-        return ZmqPublisher(
-            lambda: self._bind(zmq.XPUB, endpoint, prepare), self._guard_of(endpoint)
-        )
+        def open_socket() -> zmq.Socket[bytes]:
+            return self._bind(zmq.XPUB, endpoint, prepare)
+
+        # A local socket cannot be opened anew: libzmq removes the file when the old one is gone,
+        # and it would be that of the new one. Its folder says who may come.
+        may_reopen = not endpoint.startswith("ipc://")
+        return ZmqPublisher(open_socket, self._guard_of(endpoint), may_reopen=may_reopen)
 
     def subscriber(self, endpoint: str) -> ZmqSubscriber:
         def prepare(socket: zmq.Socket[bytes]) -> None:

@@ -114,24 +114,37 @@ class ZmqRouter:
 
 EVERYTHING = b"\x01"
 """The one subscription there is: all topics."""
+NOTHING_MORE = b"\x00"
+"""Its end."""
+MAX_ODD_EVENTS = 256
+"""Subscriptions that nobody of ours makes, before the socket is opened anew: libzmq remembers every
+topic, at dozens of bytes for each of its bytes, until the socket is closed."""
 
 
 class ZmqPublisher:
     """XPUB: a subscription arrives as a message, which is when the last value is sent again.
 
-    When a key is revoked the socket is closed and opened anew: whoever may still listen comes back
-    by itself and is sent the last value, and the others do not get in.
+    When a key is revoked, or somebody asks for many topics, the socket is closed and opened anew:
+    whoever may still listen comes back by itself and is sent the last value.
     """
 
     def __init__(
-        self, open_socket: Callable[[], zmq.Socket[bytes]], guard: Gatekeeper | None
+        self,
+        open_socket: Callable[[], zmq.Socket[bytes]],
+        guard: Gatekeeper | None,
+        *,
+        may_reopen: bool,
     ) -> None:
         self._open_socket = open_socket
+        self._may_reopen = may_reopen
         self._guard = guard
         self._revocations = 0 if guard is None else guard.revocations
         self._socket: zmq.Socket[bytes] | None = open_socket()
         self._is_reopening = False
         self._last: Buffer | None = None
+        self.odd_events = 0
+        """Subscriptions to topics that do not exist, and messages that are none."""
+        self._odd_since_opened = 0
         self._rare = RareLog()
 
     def publish(self, frame: Buffer) -> None:
@@ -142,18 +155,35 @@ class ZmqPublisher:
     def pump(self) -> int:
         if self._guard is not None and self._guard.revocations != self._revocations:
             self._revocations = self._guard.revocations
-            self.close()
-            self._is_reopening = True
+            self._begin_anew("a key was revoked")
         if self._is_reopening:
             self._reopen()
-        newcomers = 0
-        while self._socket is not None and (event := _receive(self._socket, 0)) is not None:
-            if bytes(event[0]) == EVERYTHING:
-                self._socket.setsockopt(zmq.SUBSCRIBE, b"")
-                newcomers += 1
+        newcomers = self._hear()
         if newcomers and self._last is not None:
             self.publish(self._last)
         return newcomers
+
+    def _hear(self) -> int:
+        """Take what subscribers say; how many of them are new."""
+        newcomers = 0
+        while self._socket is not None and (event := _receive(self._socket, 0)) is not None:
+            said = bytes(event[0])
+            if said == EVERYTHING:
+                self._socket.setsockopt(zmq.SUBSCRIBE, b"")
+                newcomers += 1
+            elif said != NOTHING_MORE:
+                self.odd_events += 1
+                self._odd_since_opened += 1
+                if self._may_reopen and self._odd_since_opened >= MAX_ODD_EVENTS:
+                    self._begin_anew("odd subscriptions")
+        return newcomers
+
+    def _begin_anew(self, why: str) -> None:
+        self.close()
+        self._is_reopening = True
+        self._odd_since_opened = 0
+        if self._rare.allows(why, time.monotonic()):
+            log.info("weights socket opened anew", extra={"why": why})
 
     def close(self) -> None:
         self._is_reopening = False
@@ -168,7 +198,7 @@ class ZmqPublisher:
             self._is_reopening = False
         except ConfigError as error:
             if self._rare.allows("reopen", time.monotonic()):
-                log.info("reopening after a revocation", extra={"waits_for": str(error)})
+                log.info("weights socket waits for its address", extra={"waits_for": str(error)})
 
 
 class ZmqSubscriber:

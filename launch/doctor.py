@@ -112,6 +112,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(as_json(diagnosis) if args.json else as_lines(diagnosis), flush=True)
     except BrokenPipeError:
         abandon_stdout()
+    except OSError as error:
+        abandon_stdout()
+        return refuse(PROGRAM, ConfigError(f"the report cannot be written: {error.strerror}"))
     return WRONG if diagnosis.wrong else int(ExitCode.DONE)
 
 
@@ -201,7 +204,8 @@ def _play_traces(paths: RunPaths) -> list[Finding]:
 def repair(diagnosis: Diagnosis) -> None:
     quarantine = Quarantine(diagnosis.paths)
     for finding in diagnosis.findings:
-        if quarantine.mend(finding, diagnosis.newest):
+        # Two findings may be of one file, which can be moved only once.
+        if finding.path not in diagnosis.mended and quarantine.mend(finding, diagnosis.newest):
             diagnosis.mended.add(finding.path)
     if quarantine.folder.exists():
         diagnosis.quarantine = quarantine.folder

@@ -42,6 +42,7 @@ from launch.verify import is_trace_log, trace_files
 Mend = Literal["", "move", "lines", "latest"]
 """What `--repair` does: nothing, move it to quarantine, its damaged lines only, write `latest`."""
 SHOWN_LINES = 5
+POINTERS = (LATEST_NAME, BEST_NAME, EVALUATING_NAME)
 MOVED = "--repair moves it to quarantine/"
 
 
@@ -61,7 +62,7 @@ def checkpoints_of(paths: RunPaths) -> list[Path]:
     folder = paths.checkpoints
     numbered = list_numbered(folder)
     abandoned = set_aside_in(folder)
-    named = {read_pointer(folder, name) for name in (LATEST_NAME, BEST_NAME, EVALUATING_NAME)}
+    named = {read_pointer(folder, name) for name in POINTERS} - set(POINTERS)
     others = sorted(folder / name for name in named if name and (folder / name).exists())
     return list(dict.fromkeys([*numbered, *abandoned, *others]))
 
@@ -96,7 +97,7 @@ def check_pointers(paths: RunPaths, bad: Collection[Path], newest: Path | None) 
     """`bad` are the checkpoints that cannot be used, `newest` is the newest that can."""
     found = []
     required = required_files(paths)
-    for name in (LATEST_NAME, BEST_NAME, EVALUATING_NAME):
+    for name in POINTERS:
         pointer = paths.checkpoints / name
         is_latest = name == LATEST_NAME and newest is not None and required == REQUIRED_FILES
         if not pointer.exists() and not pointer.is_symlink():

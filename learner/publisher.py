@@ -77,6 +77,10 @@ class WeightPublisher:
         is_repeated = 0 < self._repeat_s <= waited_s
         return is_repeated or version - self.version >= self._interval_updates
 
+    @property
+    def odd_events(self) -> int:
+        return self._socket.odd_events
+
     def pump(self) -> int:
         return self._socket.pump()
 

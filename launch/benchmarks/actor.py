@@ -18,7 +18,7 @@ from common.errors import CoreUnavailable
 from common.inference import PreparedNetwork
 from common.phases import PhaseTimer
 from common.specs import DataSpec
-from launch.benchmarks.inference import inference_contenders
+from launch.benchmarks.inference import inference_contenders, preparing_contenders
 from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, figure, measure
 
 BLOCK_STEPS: Final = 64
@@ -51,9 +51,12 @@ class OpenSink:
 def run(effort: Effort) -> Result:
     ways = Bench(contenders=inference_contenders(compiles=not effort.quick), clock=time.thread_time)
     inference = measure(ways, effort.turns(500, 20))
+    versions = Bench(contenders=preparing_contenders(), clock=time.thread_time)
+    preparing = measure(versions, effort.turns(20, 2))
     playing = measure(bench_actor(), effort.turns(200, 10))
     shares = overhead_rows(NES_PY_SHARES, effort.turns(20, 2))
-    return Result([*playing.rows, *shares, *inference.rows], playing.notes)
+    rows = [*playing.rows, *shares, *inference.rows, *preparing.rows]
+    return Result(rows, playing.notes)
 
 
 def bench_actor() -> Bench:

@@ -27,12 +27,30 @@ def inference_contenders(*, compiles: bool) -> dict[str, Contender]:
     }
 
 
-def _ways(count: int, *, compiles: bool) -> Iterator[tuple[str, Work]]:
+def preparing_contenders() -> dict[str, Contender]:
+    """What a new version of the weights costs before it can be played with."""
+    network, given = _network_and_input(1)
+    prepared = PreparedNetwork(network)
+    works: dict[str, Work] = {
+        "prepared": prepared.refresh,
+        "frozen TorchScript": lambda: _scripted(network, given),
+    }
+    return {
+        f"a new version of the weights: {name}": Contender(work=work, group="new version")
+        for name, work in works.items()
+    }
+
+
+def _network_and_input(count: int) -> tuple[QuantileNetwork, tuple[torch.Tensor, torch.Tensor]]:
     spec = DataSpec()
     torch.manual_seed(SEED)
     network = build_network("small", spec).eval()
     pixels = torch.randint(0, 256, (count, spec.stack, spec.height, spec.width)).to(torch.uint8)
-    given = (pixels, torch.zeros(count, dtype=torch.int64))
+    return network, (pixels, torch.zeros(count, dtype=torch.int64))
+
+
+def _ways(count: int, *, compiles: bool) -> Iterator[tuple[str, Work]]:
+    network, given = _network_and_input(count)
     yield "eager", lambda: infer(network, *given)
     yield "frozen TorchScript", _call(_scripted(network, given), given)
     if compiles:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import Any, cast
 
@@ -27,12 +28,14 @@ from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, Wor
 from launch.benchmarks.plain_update import PlainLearner
 from launch.benchmarks.replay import NO_BALANCE_AGENT_STEPS
 from launch.benchmarks.scene import Scene, Talker, open_scene
+from launch.benchmarks.update_variants import VARIANTS
 
 GAPS = ("wait", "copy", "priorities", "logging", "publish", "checkpoint")
 """Phases of the learner that are not the update itself."""
 START_DEADLINE_S = 120.0
 SEED = 1
 BATCH_SIZES = (32, 64, 128, 256)
+PLAIN_VARIANTS = {f"plain, {name}": make for name, make in VARIANTS.items()}
 OURS = {"off": "update: ours", "bfloat16": "update: ours, bfloat16"}
 
 
@@ -79,8 +82,8 @@ def compare_updates(plan: LearnerPlan) -> Result:
     batch = random_batch(plan.batch_size, spec)
     works: dict[str, Work] = {}
     notes: list[str] = []
-    plain = PlainLearner(*_networks(spec))
-    works["update: plain"] = lambda: plain.update(batch)
+    for name, make in {"plain": PlainLearner, **PLAIN_VARIANTS}.items():
+        works[f"update: {name}"] = partial(make(*_networks(spec)).update, batch)
     precisions = list(OURS) if has_fast_bfloat16() else ["off"]
     if len(precisions) < len(OURS):
         notes.append("bfloat16 is not measured: this CPU does not multiply it")

@@ -21,6 +21,7 @@ COLUMNS = (
     "duration_sec",
 )
 Line = Mapping[str, object]
+SLACK_AGENT_STEPS = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,8 @@ def measure_place(plan: OverlapPlan, mode: str, actors: int, block_steps: int) -
     words = (
         *("--actors", str(actors), "--block-steps", str(block_steps), "--evaluators", "0"),
         *("--learning-starts", str(max(300, 2 * block_steps * actors)), "--capacity", "20000"),
+        # With the usual slack actors would run ahead for most of the time that is watched.
+        *("--balance-slack-agent-steps", str(SLACK_AGENT_STEPS)),
         *("--metrics-interval-s", str(min(1.0, plan.seconds / 4))),
         *MODES[mode],
         *plan.words,

@@ -1,6 +1,7 @@
 """The benchmark `pipeline`: a whole run of real processes, its speed and where its time goes.
 
-The reference is Stable-Baselines3's DQN with the same batch and the same samples per agent step.
+The reference is Stable-Baselines3's DQN with the same batch and the same samples per agent step, on
+nes_py, as its users have it; it is also given our native core.
 """
 
 from __future__ import annotations
@@ -37,11 +38,13 @@ CONTENDERS: Mapping[str, Sequence[str]] = {
     "ours, preset laptop": ("--preset", "laptop"),
 }
 """Flags of `launch/local.py`; the last one is the run whose shares are shown."""
+REFERENCE_CORE = "nes_py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelinePlan:
-    core: str = "auto"
+    cores: Sequence[str] = (REFERENCE_CORE,)
+    """All play on each; the first is that of the reference."""
     seconds: float = 60.0
     """That each contender is watched, from its first update on."""
     rounds: int = 3
@@ -49,11 +52,10 @@ class PipelinePlan:
     has_reference: bool = True
     contenders: Mapping[str, Sequence[str]] = field(default_factory=lambda: CONTENDERS)
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Flags of all our runs."""
+    def words(self, core: str) -> tuple[str, ...]:
+        """Flags of all our runs on this core."""
         return (
-            *("--core", self.core, "--evaluators", "0"),
+            *("--core", core, "--evaluators", "0"),
             *("--learning-starts", str(self.learning_starts)),
             *("--metrics-interval-s", str(min(1.0, self.seconds / 4))),
         )
@@ -62,9 +64,8 @@ class PipelinePlan:
 def run(effort: Effort) -> Result:
     if effort.picture:
         _require_matplotlib()
-    core = import_module("actor.env.core_choice").choose_core(effort.core).name
     plan = PipelinePlan(
-        core=core,
+        cores=choose_cores(effort),
         seconds=effort.seconds(60.0, 6.0),
         rounds=effort.turns(3, 1),
         learning_starts=300 if effort.quick else 1_000,
@@ -76,6 +77,13 @@ def run(effort: Effort) -> Result:
     return result
 
 
+def choose_cores(effort: Effort) -> tuple[str, ...]:
+    """Both where nothing is asked for and both are there; one when it has to be quick."""
+    chosen = str(import_module("actor.env.core_choice").choose_core(effort.core).name)
+    is_one = effort.quick or effort.core != "auto" or chosen == REFERENCE_CORE
+    return (chosen,) if is_one else (REFERENCE_CORE, chosen)
+
+
 Shares = Mapping[str, Mapping[str, Sequence[float]]]
 
 
@@ -85,12 +93,12 @@ def run_pipeline(plan: PipelinePlan) -> tuple[Result, Shares]:
     notes = () if has_reference or not plan.has_reference else (missing_note("Stable-Baselines3"),)
     speeds: dict[str, list[float]] = defaultdict(list)
     figures: RunFigures | None = None
-    for _ in range(plan.rounds):
+    for core in [core for _ in range(plan.rounds) for core in plan.cores]:
         if has_reference:
-            speeds[SB3].append(reference_speed(plan))
+            speeds[f"{SB3}, {core}"].append(reference_speed(plan, core))
         for name, words in plan.contenders.items():
-            figures = require_figures(watch_run([*words, *plan.words], plan.seconds), name)
-            speeds[name].append(figures.per_second("global_step"))
+            figures = require_figures(watch_run([*words, *plan.words(core)], plan.seconds), name)
+            speeds[f"{name}, {core}"].append(figures.per_second("global_step"))
     rows = [figure(name, values, SPEED, group="speed") for name, values in speeds.items()]
     shares = {part: figures.shares(part) for part in PARTS} if figures else {}
     return Result([*against_first(rows), *share_rows(shares)], notes), shares
@@ -106,10 +114,10 @@ def share_rows(shares: Shares) -> list[Row]:
     ]
 
 
-def reference_speed(plan: PipelinePlan) -> float:
+def reference_speed(plan: PipelinePlan, core: str) -> float:
     settings = Settings()
     job = {
-        "core": plan.core,
+        "core": core,
         "envs": 8,
         "seconds": plan.seconds,
         "batch_size": settings.learner.batch_size,

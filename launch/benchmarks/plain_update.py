@@ -23,7 +23,10 @@ class PlainLearner:
         self.online = online
         self.target = target
         self._max_grad_norm = max_grad_norm
-        self._optimizer = torch.optim.Adam(online.parameters(), lr=2.5e-4, eps=1.5e-4)
+        self._optimizer = self.optimizer()
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        return torch.optim.Adam(self.online.parameters(), lr=2.5e-4, eps=1.5e-4)
 
     def update(self, batch: Batch) -> tuple[float, Tensor]:
         """The loss, and the error of each sample."""
@@ -38,13 +41,10 @@ class PlainLearner:
     def errors(self, batch: Batch) -> Tensor:
         """The quantile Huber loss of double Q-learning: float32 [B]."""
         rows = torch.arange(batch.size)
-        quantiles = forward(self.online, batch.observations, batch.prev_actions)
+        quantiles, online_after, target_after = self.look(batch)
         predicted = quantiles[rows, batch.actions]
-        with torch.no_grad():
-            after = (batch.next_observations, batch.next_prev_actions)
-            best = forward(self.online, *after).mean(dim=2).argmax(dim=1)
-            value = forward(self.target, *after)[rows, best]
-            targets = batch.returns[:, None] + batch.discounts[:, None] * value
+        value = target_after[rows, online_after.mean(dim=2).argmax(dim=1)]
+        targets = batch.returns[:, None] + batch.discounts[:, None] * value
         count = predicted.shape[1]
         taus = (torch.arange(count) + 0.5) / count
         difference = targets[:, None, :] - predicted[:, :, None]
@@ -53,11 +53,26 @@ class PlainLearner:
         weight = torch.where(difference < 0, 1.0 - taus[None, :, None], taus[None, :, None])
         return (weight * huber).mean(dim=2).sum(dim=1)
 
+    def look(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """Values now, and of what follows by both networks: float32 [B, A, N] each."""
+        now = self.values(self.online, scaled(batch.observations), batch.prev_actions)
+        with torch.no_grad():
+            after = [
+                self.values(network, scaled(batch.next_observations), batch.next_prev_actions)
+                for network in (self.online, self.target)
+            ]
+        return now, after[0], after[1]
 
-def forward(network: QuantileNetwork, observations: Tensor, prev_actions: Tensor) -> Tensor:
-    """The layers of our network, one after the other: float32 [B, A, N]."""
-    pixels = observations.contiguous().float() / 255.0
-    features = network.body(pixels)
+    def values(self, network: QuantileNetwork, pixels: Tensor, prev_actions: Tensor) -> Tensor:
+        return values_of(network, network.body(pixels), prev_actions)
+
+
+def scaled(observations: Tensor) -> Tensor:
+    return observations.contiguous().float() / 255.0
+
+
+def values_of(network: QuantileNetwork, features: Tensor, prev_actions: Tensor) -> Tensor:
+    """The layers of our network behind its body, one after the other: float32 [B, A, N]."""
     actions = functional.one_hot(prev_actions, network.num_actions + 1)[:, :-1].float()
     hidden = functional.relu(network.hidden(torch.cat([features, actions], dim=1)))
     for_value, for_advantage = hidden.chunk(2, dim=1)

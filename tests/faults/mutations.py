@@ -13,6 +13,7 @@ import numpy as np
 
 from common.codec import DTYPES, Array, encode, seal
 from common.messages import MESSAGES, BlockMessage, Message
+from common.transport import MAX_SUBSCRIPTION_BYTES
 from tests.message_factory import EXAMPLES, example_arrays
 
 Example = tuple[Message, Mapping[str, Array]]
@@ -132,7 +133,8 @@ class Mutator:
 
     def subscription(self) -> bytes:
         """What a subscriber may say: the first byte decides whether it wants or leaves."""
-        return self._rng.choice((b"\x00", b"\x01", b"\x02")) + self._rng.randbytes(32)
+        length = self._rng.choice((32, MAX_SUBSCRIPTION_BYTES - 1))
+        return self._rng.choice((b"\x00", b"\x01", b"\x02")) + self._rng.randbytes(length)
 
     def _array_changed(self, array: Array) -> Array:
         match self._rng.randrange(6):

@@ -19,7 +19,7 @@ import psutil
 from common.atomic_files import write_atomic
 from common.cli import Program, parse_args, refuse
 from common.errors import ConfigError, ExitCode
-from tests.faults.soak_rates import SETTLE_S, Part, part_beside, steadiness, steps_of
+from tests.faults.soak_rates import SETTLE_S, Part, Steadiness, part_between, steps_of
 from tests.processes import end, processes_mentioning, start, write_corridor
 from tests.waiting import wait_until
 
@@ -86,7 +86,7 @@ class Promise:
 
 
 def roles_of(run: Path) -> list[tuple[str, psutil.Process]]:
-    """The processes of the run with their modules; the launcher is not among them."""
+    """The processes of the run with their modules."""
     found = []
     for process in processes_mentioning(str(run)):
         words = process.cmdline()
@@ -95,8 +95,16 @@ def roles_of(run: Path) -> list[tuple[str, psutil.Process]]:
     return found
 
 
+def launcher_of(folder: Path, name: str) -> Iterator[tuple[str, psutil.Process]]:
+    """It alone lives from the first to the last minute."""
+    for process in processes_mentioning(str(folder)):
+        words = process.cmdline()
+        if "launch/local.py" in words and words[words.index("--run") + 1] == name:
+            yield "launcher", process
+
+
 def look(run: Path, began_s: float) -> Iterator[Look]:
-    for role, process in roles_of(run):
+    for role, process in [*roles_of(run), *launcher_of(run.parent, run.name)]:
         try:
             with process.oneshot():
                 yield Look(
@@ -162,10 +170,13 @@ def soak(folder: Path, args: SoakArgs) -> tuple[Watch, list[Part], bool]:
             watch.until(ends_s - part_s - SETTLE_S)
             fresh = f"fresh-{ends_s:.0f}"
             with training(folder, fresh, args.actors):
+                watch.until(ends_s - part_s)
                 say(f"{ends_s - part_s:6.0f} s  a fresh run beside it for {part_s:.0f} s")
+                began = time.time()
                 watch.until(ends_s)
-                is_alive = launcher.poll() is None
-            parts.append(part_beside(steps_of(folder / OLD), steps_of(folder / fresh)))
+                ended, is_alive = time.time(), launcher.poll() is None
+            runs = (steps_of(folder / name) for name in (OLD, fresh))
+            parts.append(part_between(began, ended, *runs))
     return watch, parts, is_alive
 
 
@@ -180,7 +191,7 @@ def judge(looks: Sequence[Look], parts: Sequence[Part], args: SoakArgs) -> list[
         promises += [
             _flat(role, name, early, late) for name in ("rss_mb", "descriptors", "threads")
         ]
-    steady = steadiness(*parts)
+    steady = Steadiness(*parts)
     return [*promises, Promise("rate of the last part", str(steady), steady.holds)]
 
 

@@ -6,9 +6,7 @@ others take from the machine they take from both; what age takes, from the old r
 
 from __future__ import annotations
 
-import statistics
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,38 +18,52 @@ Steps = Sequence[tuple[float, int]]
 """Lines of metrics.jsonl: seconds of the wall clock, agent steps of the run."""
 
 MIN_RATE_RATIO: Final = 0.95
-BIN_S: Final = 20.0
-"""Rates are those of bins: single lines jump by the size of a block."""
 SETTLE_S: Final = 45.0
 """A fresh run is not counted while it starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What both runs did while the fresh one ran beside the old one."""
+    """What both runs did between two moments."""
 
+    began: float
+    ended: float
     old: Steps
     fresh: Steps
+
+    @property
+    def old_rate(self) -> float:
+        return _rate(self.old, self.ended - self.began)
+
+    @property
+    def share(self) -> float:
+        """The old run's rate over the fresh one's."""
+        fresh = _rate(self.fresh, self.ended - self.began)
+        return self.old_rate / fresh if fresh else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
     """The late part against the early one."""
 
-    early_rate: float
-    late_rate: float
-    relative: float
-    """Of the old run's rate in proportion to the fresh one's."""
+    early: Part
+    late: Part
+
+    @property
+    def relative(self) -> float:
+        """Of the old run's rate in proportion to the fresh one's."""
+        return self.late.share / self.early.share if self.early.share else 0.0
 
     @property
     def holds(self) -> bool:
         return self.relative >= MIN_RATE_RATIO
 
     def __str__(self) -> str:
-        plain = self.late_rate / self.early_rate if self.early_rate else 0.0
+        early, late = self.early, self.late
+        plain = late.old_rate / early.old_rate if early.old_rate else 0.0
         return (
-            f"{self.early_rate:.0f} to {self.late_rate:.0f} agent steps/s, {plain:.0%}; in "
-            f"proportion to a fresh run beside it {self.relative:.0%}"
+            f"{early.old_rate:.0f} to {late.old_rate:.0f} agent steps/s, {plain:.0%}; of a fresh "
+            f"run's rate beside it {early.share:.0%} to {late.share:.0%}: {self.relative:.0%}"
         )
 
 
@@ -60,38 +72,13 @@ def steps_of(run: Path) -> list[tuple[float, int]]:
     return [(float(str(line["time"])), int(str(line["global_step"]))) for line in lines]
 
 
-def part_beside(old: Steps, fresh: Steps) -> Part:
-    """Of the old run only what it did beside the settled fresh one."""
-    began, ended = fresh[0][0] + SETTLE_S, fresh[-1][0]
-    return Part(*([one for one in steps if began <= one[0] <= ended] for steps in (old, fresh)))
+def part_between(began: float, ended: float, old: Steps, fresh: Steps) -> Part:
+    kept = [[one for one in steps if began <= one[0] <= ended] for steps in (old, fresh)]
+    return Part(began, ended, kept[0], kept[1])
 
 
-def steadiness(early: Part, late: Part) -> Steadiness:
-    shares = [_median(_shares(part)) for part in (early, late)]
-    rates = [_median(_rates(part.old).values()) for part in (early, late)]
-    return Steadiness(rates[0], rates[1], shares[1] / shares[0] if shares[0] else 0.0)
-
-
-def _median(values: Iterable[float]) -> float:
-    found = list(values)
-    return statistics.median(found) if found else 0.0
-
-
-def _shares(part: Part) -> Iterator[float]:
-    """The old run's rate over the fresh one's, for every bin in which both have one."""
-    fresh = _rates(part.fresh)
-    for place, rate in _rates(part.old).items():
-        if fresh.get(place):
-            yield rate / fresh[place]
-
-
-def _rates(steps: Steps) -> dict[int, float]:
-    """Agent steps per second of every bin of the wall clock."""
-    grown: dict[int, float] = defaultdict(float)
-    passed_s: dict[int, float] = defaultdict(float)
-    for before, after in pairwise(steps):
-        place = int(after[0] // BIN_S)
-        # A learner that went back to its checkpoint counts from there.
-        grown[place] += max(after[1] - before[1], 0)
-        passed_s[place] += after[0] - before[0]
-    return {place: grown[place] / passed_s[place] for place in grown if passed_s[place] > 0}
+def _rate(steps: Steps, duration_s: float) -> float:
+    """Over all of the time, so that one that stands still counts with what it did not do."""
+    # A learner that went back to its checkpoint counts from there.
+    grown = sum(max(after[1] - before[1], 0) for before, after in pairwise(steps))
+    return grown / duration_s if duration_s > 0 else 0.0

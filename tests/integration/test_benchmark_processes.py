@@ -66,7 +66,7 @@ def test_the_gaps_between_updates_are_measured_in_a_learner_process() -> None:
 @pytest.mark.timeout(240)
 def test_a_whole_run_says_where_its_time_goes() -> None:
     plan = PipelinePlan(
-        core="nes_py",
+        cores=("nes_py",),
         seconds=1.0,
         rounds=1,
         learning_starts=100,
@@ -76,7 +76,7 @@ def test_a_whole_run_says_where_its_time_goes() -> None:
 
     result, shares = run_pipeline(plan)
 
-    assert result.rows[0].contender == "corridor"
+    assert result.rows[0].contender == "corridor, nes_py"
     assert shares.keys() == PHASES.keys()
     assert all(shares[part]["wait"] for part in PHASES)
     assert max(shares["learner"]["forward"]) > 0

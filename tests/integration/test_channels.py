@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shutil
 import socket
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
 from common.channels import Frames, Network, Publisher, Subscriber
@@ -22,6 +25,7 @@ from tests.waiting import eventually
 DEADLINE_S = 5.0
 WAIT_MS = 2_000
 SILENCE_MS = 100
+FLOOD_S = 6.0
 
 
 def free_port() -> int:
@@ -287,3 +291,41 @@ def test_closing_leaves_nothing_hanging(setup: Setup) -> None:
     setup.network.close()
 
     assert time.monotonic() - started_s < 1.0
+
+
+FLOOD = """
+import random, sys, time, zmq
+socket = zmq.Context().socket(zmq.XSUB)
+socket.connect(sys.argv[1])
+rng = random.Random(1)
+for _ in range(int(sys.argv[2])):
+    topic = bytes([1]) + rng.randbytes(500)
+    while not socket.poll(1000, zmq.POLLOUT):
+        pass
+    socket.send(topic)
+time.sleep(60)
+"""
+
+
+@pytest.mark.integration
+def test_a_peer_that_asks_for_topics_without_end_does_not_fill_memory() -> None:
+    endpoint, network = f"tcp://127.0.0.1:{free_port()}", ZmqNetwork()
+    publisher = network.publisher(endpoint)
+    publisher.publish(b"value")
+    before = psutil.Process().memory_info().rss
+    flood = subprocess.Popen([sys.executable, "-c", FLOOD, endpoint, "8000"])
+    try:
+        eventually(lambda: publisher.pump() >= 0 and publisher.odd_events > 0, 60.0)
+        end_s = time.monotonic() + FLOOD_S
+        while time.monotonic() < end_s:
+            publisher.pump()
+            time.sleep(0.01)
+        grown_mb = (psutil.Process().memory_info().rss - before) / 2**20
+        subscriber = network.subscriber(endpoint)
+        eventually(lambda: publisher.pump() >= 0 and subscriber.newest(0) is not None, 20.0)
+    finally:
+        flood.kill()
+        flood.wait()
+        network.close()
+
+    assert grown_mb < 48

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,3 +49,19 @@ def test_help_shows_examples() -> None:
 
     assert code == 0
     assert "launch/doctor.py runs/first --repair" in output
+
+
+def test_a_report_that_cannot_be_written_is_no_verdict() -> None:
+    result = subprocess.run(
+        ["sh", "-c", f"{sys.executable} launch/doctor.py {MODEL} > /dev/full"],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert result.returncode == 2
+    assert result.stderr.splitlines() == [
+        "python launch/doctor.py: the report cannot be written: No space left on device"
+    ]

@@ -188,3 +188,24 @@ def test_more_actors_than_files_may_be_open_are_refused_before_anything_is_made(
     (line,) = result.stderr.splitlines()
     assert "open files, and this shell allows 256" in line
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_no_text_is_refused_with_one_line(tmp_path: Path) -> None:
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
+
+    code, output = run("launch/local.py", "--runs-dir", odd, timeout_s=DEADLINE_S)
+
+    assert (code, len(output.splitlines())) == (2, 1), output
+    assert "--runs-dir must be a folder" in output
+
+
+def test_a_terminal_that_knows_only_ascii_gets_escapes(tmp_path: Path) -> None:
+    words = ["--preset", str(write_corridor(tmp_path)), "--runs-dir", str(tmp_path / "空")]
+    words += ["--actors", "1", "--max-agent-steps", "200", "--plain"]
+
+    code, output = run(
+        "launch/local.py", *words, timeout_s=DEADLINE_S, env={"PYTHONIOENCODING": "ascii"}
+    )
+
+    assert code == 0, output
+    assert "results: " in output

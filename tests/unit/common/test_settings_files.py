@@ -169,3 +169,20 @@ def test_differences_name_the_setting_with_both_values() -> None:
 def test_source_is_named_in_errors() -> None:
     with pytest.raises(ConfigError, match="checkpoint 12: unknown section"):
         settings_from_dict({"x": {}}, Settings(), "checkpoint 12")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"run": {"runs_dir": "runs-\\ud800"}},
+        {"endpoints": {"replay_endpoint": "ipc:///tmp/\\ud800"}},
+        {"endpoints": {"replay_endpoint": "ipc:///tmp/a\\u0000"}},
+        {"endpoints": {"keys_dir": "keys\\u0000"}},
+    ],
+)
+def test_text_that_no_path_can_hold_is_refused(tmp_path: Path, values: dict[str, object]) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(values).replace("\\\\u", "\\u"))
+
+    with pytest.raises(ConfigError, match="expected text that can be written"):
+        load_settings(path)

@@ -319,3 +319,16 @@ def test_a_damaged_saved_replay_is_told_and_moved(
     assert main([str(run), "--repair"]) == 0
     assert not cut.exists()
     assert list(run.glob("quarantine/*/replay/cuts/00000000002/manifest.json"))
+
+
+def test_pointers_that_name_themselves_are_moved_once(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("latest", "best"):
+        (run / "checkpoints" / name).write_text(name)
+
+    main([str(run), "--repair"])
+
+    assert "MENDED checkpoints/best" in capsys.readouterr().out
+    assert (run / "checkpoints" / "latest").read_text().strip() == "00000000002"
+    assert main([str(run)]) == 0

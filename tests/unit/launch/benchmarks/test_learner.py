@@ -10,6 +10,7 @@ from common.networks import build_network
 from common.specs import DataSpec
 from launch.benchmarks.learner import GAPS, random_batch, rows_of
 from launch.benchmarks.plain_update import PlainLearner
+from launch.benchmarks.update_variants import VARIANTS
 from learner.update import Learner, UpdateSettings
 
 SPEC = DataSpec(height=36, width=36, stack=2, num_actions=3, n_step=2)
@@ -45,6 +46,21 @@ def test_it_moves_the_weights_where_ours_does() -> None:
 
     for name, tensor in plain.online.state_dict().items():
         torch.testing.assert_close(tensor, ours.online.state_dict()[name], rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_variant_learns_what_the_plain_update_learns(name: str) -> None:
+    batch = random_batch(16, SPEC)
+    plain, ours = _contenders()
+    variant = VARIANTS[name](copy.deepcopy(plain.online), ours.target)
+
+    for _ in range(3):
+        plain.update(batch)
+        variant.update(batch)
+
+    for parameter, tensor in plain.online.state_dict().items():
+        other = variant.online.state_dict()[parameter]
+        torch.testing.assert_close(tensor, other, rtol=1e-3, atol=1e-5)
 
 
 def test_batches_are_as_the_replay_server_sends_them() -> None:

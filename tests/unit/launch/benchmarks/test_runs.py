@@ -128,8 +128,32 @@ def test_without_stable_baselines_a_note_says_what_to_install(
 
     assert "Stable-Baselines3 is not measured" in result.notes[0]
     assert 'pip install "warpzone[bench]"' in result.notes[0]
-    assert [row.contender for row in result.rows if row.group == "speed"] == [*pipeline.CONTENDERS]
+    assert [row.contender for row in result.rows if row.group == "speed"] == [
+        f"{name}, nes_py" for name in pipeline.CONTENDERS
+    ]
     assert shares["learner"]["forward"] == [0.4]
+
+
+def test_the_reference_plays_on_each_core_in_turn_and_is_first_on_nes_py(
+    figures: RunFigures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played: list[str] = []
+
+    def reference(_plan: PipelinePlan, core: str) -> float:
+        played.append(core)
+        return 10.0
+
+    monkeypatch.setattr(pipeline, "find_spec", lambda _name: object())
+    monkeypatch.setattr(pipeline, "watch_run", lambda _words, _seconds: figures)
+    monkeypatch.setattr(pipeline, "reference_speed", reference)
+
+    result, _ = run_pipeline(PipelinePlan(rounds=2, cores=("nes_py", "native"), contenders={}))
+
+    assert played == ["nes_py", "native"] * 2
+    assert [row.contender for row in result.rows if row.group == "speed"] == [
+        f"{pipeline.SB3}, nes_py",
+        f"{pipeline.SB3}, native",
+    ]
 
 
 def test_the_reference_is_measured_from_its_first_update_on() -> None:

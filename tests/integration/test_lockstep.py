@@ -48,6 +48,28 @@ def test_two_runs_with_one_seed_are_equal_bit_by_bit_and_another_seed_differs(
     assert tensor_hash(first) != tensor_hash(other)
 
 
+def test_shaping_and_scripts_change_what_is_learned_and_follow_from_the_seed(
+    tmp_path: Path,
+) -> None:
+    tools: Mapping[str, Mapping[str, object]] = {
+        "run": {"max_agent_steps": AGENT_STEPS},
+        "shaping": {"reward_distance_weight": 0.5},
+        "scripts": {
+            "probe_forward_actions": 4,
+            "scripted_forward_frames": 8,
+            "scripted_to_replay": False,
+            "auto_bootstrap_threshold": 4,
+            "auto_bootstrap_frames": 8,
+        },
+    }
+    first, second = (train(corridor_settings(tmp_path / name, tools)) for name in "ab")
+    plain = train(settings_of(tmp_path / "c", {}))
+
+    assert counters(first)["updates"] > 50
+    assert tensor_hash(first) == tensor_hash(second)
+    assert tensor_hash(first) != tensor_hash(plain)
+
+
 def test_a_resumed_run_counts_on_and_earns_no_burst_of_updates(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, {})
     before = train(settings)

@@ -143,6 +143,8 @@ def test_where_scripted_steps_are_stored_they_are_marked_and_nothing_is_cut() ->
     validate_block(block, SPEC)
     assert block.scripted.tolist() == [1, 1, 0, 1, 0]
     assert block.flags.tolist() == [0, 0, 0, 0, FLAG_TERMINATED]
+    # Each frame once: the first, and one after every step.
+    assert block.num_frames == 6
 
 
 def test_an_episode_that_was_scripted_to_its_end_leaves_nothing() -> None:

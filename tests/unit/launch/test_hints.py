@@ -170,9 +170,9 @@ def test_the_loss_scale_of_float16_may_skip_a_few() -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"wait_share_learner": 0.8, "wait_share_actors": 0.0}, "the learner waits 80%"),
-        ({"wait_share_learner": 0.0, "wait_share_actors": 0.95}, "actors wait 95%"),
-        ({"wait_share_replay": 0.01}, "the replay server, which is busy 99%"),
+        ({"wait_share_learner": 0.8, "wait_share_actors": 0.0}, "the learner waits 80 %"),
+        ({"wait_share_learner": 0.0, "wait_share_actors": 0.95}, "actors wait 95 %"),
+        ({"wait_share_replay": 0.01}, "the replay server, which is busy 99 %"),
     ],
 )
 def test_who_waits_for_whom_is_told(changes: dict[str, object], expected: str) -> None:

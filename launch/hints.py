@@ -13,6 +13,7 @@ from typing import Final
 from common.config import Settings
 from common.game import construction_deadline_s
 from launch.evidence import Evidence, Values, number_in, seconds_of
+from launch.live_view import percent
 
 WINDOW_S: Final = 30.0
 IDLE_GPU_PERCENT: Final = 20.0
@@ -21,6 +22,8 @@ ACTORS_WAIT: Final = 0.9
 """Actors are cheap and there should be enough of them: that they wait for most of their time is
 usual where the learner is the bottleneck."""
 REPLAY_WAITS: Final = 0.05
+OTHERS_WAIT: Final = 0.5
+"""Who is busy is no problem before others wait for it."""
 NO_DISTANCE_X: Final = 64
 """Pixels; Mario begins at about 40."""
 EPISODES_BEFORE_JUDGEMENT: Final = 20
@@ -106,7 +109,8 @@ def _check_gpu(evidence: Evidence) -> str | None:
         else "a larger --batch-size, --compile, or --network nature or impala"
     )
     return (
-        f"the GPU works {util:.0f} % of the time and the learner waits {waits:.0%} of it: {remedy}"
+        f"the GPU works {util:.0f} % of the time and the learner waits {percent(waits)} of it: "
+        f"{remedy}"
     )
 
 
@@ -118,22 +122,23 @@ def _check_waiting(evidence: Evidence) -> str | None:
     learner, actors, replay = (recent.mean(name) for name in names)
     if learner is None or actors is None or replay is None:
         return None
-    if replay < REPLAY_WAITS:
+    if replay < REPLAY_WAITS and max(learner, actors) > OTHERS_WAIT:
         return (
-            f"learner and actors wait for the replay server, which is busy {1 - replay:.0%} of its "
-            "time: a smaller --batch-size, fewer --samples-per-insert, or --device cuda"
+            f"learner and actors wait for the replay server, which is busy {percent(1 - replay)} "
+            "of its time: a smaller --batch-size, fewer --samples-per-insert, or --device cuda"
         )
     if learner > LEARNER_WAITS and actors < learner:
         is_slow = evidence.settings.env.core == "nes_py" and evidence.settings.env.game == "mario"
         core = "--core native, " if is_slow else ""
         return (
-            f"the learner waits {learner:.0%} of its time for the actors: {core}more --actors or "
-            "--envs-per-actor, or more --samples-per-insert"
+            f"the learner waits {percent(learner)} of its time for the actors: {core}more "
+            "--actors or --envs-per-actor, or more --samples-per-insert"
         )
     if actors > ACTORS_WAIT:
         return (
-            f"actors wait {actors:.0%} of their time for the learner: fewer --samples-per-insert, "
-            "more --learner-threads, a smaller --batch-size; or fewer --actors, at the same speed"
+            f"actors wait {percent(actors)} of their time for the learner: fewer "
+            "--samples-per-insert, more --learner-threads, a smaller --batch-size; or fewer "
+            "--actors, at the same speed"
         )
     return None
 

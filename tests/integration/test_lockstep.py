@@ -70,6 +70,23 @@ def test_shaping_and_scripts_change_what_is_learned_and_follow_from_the_seed(
     assert tensor_hash(first) != tensor_hash(plain)
 
 
+def test_adaptive_runs_with_one_seed_are_equal_and_differ_from_one_that_does_not_adapt(
+    tmp_path: Path,
+) -> None:
+    always_more_help = {
+        "adaptive": True,
+        "adaptive_window_agent_steps": 200,
+        "adaptive_ratio_low": 0.9,
+        "adaptive_ratio_high": 0.95,
+    }
+    hashes = []
+    for name, adaptive in (("a", always_more_help), ("b", always_more_help), ("c", {})):
+        changes = {"run": {"max_agent_steps": AGENT_STEPS}, "adaptive": adaptive}
+        hashes.append(tensor_hash(train(corridor_settings(tmp_path / name, changes))))
+
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
 def test_a_resumed_run_counts_on_and_earns_no_burst_of_updates(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, {})
     before = train(settings)

@@ -170,9 +170,9 @@ def test_the_loss_scale_of_float16_may_skip_a_few() -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"wait_share_learner": 0.8, "wait_share_actors": 0.0}, "the learner waits 80%"),
-        ({"wait_share_learner": 0.0, "wait_share_actors": 0.95}, "actors wait 95%"),
-        ({"wait_share_replay": 0.01}, "the replay server, which is busy 99%"),
+        ({"wait_share_learner": 0.8, "wait_share_actors": 0.0}, "the learner waits 80 %"),
+        ({"wait_share_learner": 0.0, "wait_share_actors": 0.95}, "actors wait 95 %"),
+        ({"wait_share_replay": 0.01}, "the replay server, which is busy 99 %"),
     ],
 )
 def test_who_waits_for_whom_is_told(changes: dict[str, object], expected: str) -> None:
@@ -180,6 +180,13 @@ def test_who_waits_for_whom_is_told(changes: dict[str, object], expected: str) -
 
     assert said.keys() == {"waiting"}
     assert expected in said["waiting"]
+
+
+def test_a_busy_replay_server_is_no_problem_while_nobody_waits() -> None:
+    """As in lockstep, where all take turns."""
+    busy = run_of(12, wait_share_learner=0.0, wait_share_actors=0.0, wait_share_replay=0.0)
+
+    assert hints(busy) == {}
 
 
 def test_waiting_before_learning_starts_is_as_it_should_be() -> None:

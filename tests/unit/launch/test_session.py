@@ -50,7 +50,7 @@ def test_a_hint_is_one_whole_line_above_the_view(tmp_path: Path, *, is_live: boo
     seen = Terminal(tmp_path, is_live=is_live).wait_for_actors()
 
     (hint,) = [line for line in seen.splitlines() if "[train][hint]" in line]
-    assert "the learner waits 90% of its time for the actors" in hint
+    assert "the learner waits 90 % of its time for the actors" in hint
     assert "more --samples-per-insert" in hint
 
 

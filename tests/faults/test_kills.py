@@ -203,7 +203,7 @@ def test_a_killed_replay_server_comes_back(hurt: HurtRun, measured: Measured) ->
         old = hurt.kill("replay_server-0")
         if number == REPLAY_KILLS - 1:
             acked_before = _settled(hurt, _acked)
-        hurt.wait_for_new_life("replay_server-0", old, "pid", 30)
+        hurt.wait_for_new_life("replay_server-0", old, "pid")
         took.append(_wait_for_blocks(hurt, ACTORS))
     trained = hurt.number("learner-0", "progress")
     hurt.wait_for("learner-0", "progress", trained, 30)

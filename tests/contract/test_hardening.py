@@ -1,4 +1,4 @@
-"""The hardened unit of docs/operations.md is one that systemd takes and the launcher understands."""
+"""The hardened unit of docs/operations.md: systemd takes it, and the launcher its flags."""
 
 from __future__ import annotations
 

@@ -138,9 +138,7 @@ def test_wrong_types_are_refused(tmp_path: Path, text: str, part: str) -> None:
         ("actor = 3\n", "; write [actor] and below it NAME = VALUE"),
     ],
 )
-def test_wrong_types_are_refused_with_what_to_write(
-    tmp_path: Path, text: str, remedy: str
-) -> None:
+def test_wrong_types_are_refused_with_what_to_write(tmp_path: Path, text: str, remedy: str) -> None:
     assert remedy in message_of(write(tmp_path, text))
 
 

@@ -216,7 +216,7 @@ class ActorLoop:
         values.update({f"blocks_{name}": n for name, n in asdict(self._sink.counts).items()})
         values["weight_version"] = weights.version if weights else None
         values["weight_age_s"] = round(self._feed.age_s(), 3) if weights else None
-        values["weights_bad"] = self._feed.bad
+        values.update(self._feed.bad.told_as("weights_bad"))
         values.update(self._sink.bad_answers())
         values["episodes_unsent"] = self._episodes_unsent
         values["max_x"] = max(lane.summary.max_x for lane in self._lanes)

@@ -115,6 +115,16 @@ def test_heartbeats_say_where_the_time_went(stage: Stage) -> None:
     assert shares == PHASES["actors"].keys() - {"preprocessing"}
 
 
+def test_heartbeats_count_refused_weights_by_reason(stage: Stage) -> None:
+    for frame in (b"", b"\xff" * 40, b"\xff" * 40):
+        stage.weights.publish(frame)
+        stage.tick()
+
+    beats = [told.record for told in stage.told() if isinstance(told, Heartbeat)]
+    told = {name: n for name, n in beats[-1].items() if name.startswith("weights_bad")}
+    assert told == {"weights_bad": 3, "weights_bad_weight_size": 1, "weights_bad_header_size": 2}
+
+
 def test_an_actor_stops_playing_when_its_window_is_used_up(stage: Stage) -> None:
     stage.publish()
     stage.tick()

@@ -229,7 +229,7 @@ class ActorLoop:
         values["weight_generation"] = weights.generation if weights else None
         values["weight_version"] = weights.version if weights else None
         values["weight_age_s"] = round(self._feed.age_s(), 3) if weights else None
-        values["weights_bad"] = self._feed.bad
+        values.update(self._feed.bad.told_as("weights_bad"))
         values["controls_revision"] = weights.controls.revision if weights else None
         values.update(self._sink.bad_answers())
         values["episodes_unsent"] = self._episodes_unsent

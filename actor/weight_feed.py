@@ -12,6 +12,7 @@ from torch import nn
 from common.channels import Subscriber
 from common.errors import BadMessage, ProtocolMismatch
 from common.logs import RareLog
+from common.reject_counts import RejectCounts
 from common.weights import WeightContract, WeightHeader, decode_header, load_weights
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ class WeightFeed:
         self._heard_s = clock()
         self._rare = RareLog()
         self.loaded = 0
-        self.bad = 0
+        self.bad = RejectCounts()
 
     def poll(self, timeout_ms: int = 0) -> bool:
         """True when newer weights were loaded."""
@@ -55,7 +56,7 @@ class WeightFeed:
                 return False
             header = load_weights(frame, self._tensors)
         except BadMessage as error:
-            self.bad += 1
+            self.bad.note(error.reason)
             if self._rare.allows("weights refused", self._clock()):
                 log.warning("weights refused", extra={"reason": str(error)})
             return False

@@ -16,6 +16,12 @@ from common.config_checks import is_plain
 from common.errors import ConfigError
 
 Made = TypeVar("Made")
+NOTATIONS: Mapping[type, str] = {
+    bool: "true or false, without quotes",
+    float: "a number without quotes, such as 0.5 or 1e-3",
+    int: "a whole number without quotes or point, such as 8",
+    str: "it in double quotes",
+}
 
 
 def settings_to_dict(settings: Settings) -> dict[str, dict[str, object]]:
@@ -29,7 +35,10 @@ def settings_from_dict(values: Mapping[str, object], base: Settings, source: str
         if section not in sections:
             raise ConfigError(f"{source}: unknown section {section!r}{_hint(section, sections)}")
         if not isinstance(changes, Mapping):
-            raise ConfigError(f"{source}: section {section!r} must be a table, got {changes!r}")
+            raise ConfigError(
+                f"{source}: section {section!r} must be a table, got {changes!r}; "
+                f"write [{section}] and below it NAME = VALUE (in JSON an object)"
+            )
         checked = _checked(type(sections[section]), changes, f"{source}: {section}")
         sections[section] = _named(source, replace, sections[section], **checked)
     return _named(source, Settings, **sections)
@@ -86,7 +95,9 @@ def _checked(kind: type, changes: Mapping[str, object], where: str) -> dict[str,
             raise ConfigError(f"{where}: unknown setting {name!r}{_hint(name, hints)}")
         if not _fits(value, hints[name]):
             expected = getattr(hints[name], "__name__", str(hints[name]))
-            raise ConfigError(f"{where}.{name}: expected {expected}, got {value!r}")
+            raise ConfigError(
+                f"{where}.{name}: expected {expected}, got {value!r}; write {_remedy(hints[name])}"
+            )
         if isinstance(value, str) and not is_plain(value):
             raise ConfigError(f"{where}.{name}: expected text that can be written, got {value!a}")
     try:
@@ -96,6 +107,13 @@ def _checked(kind: type, changes: Mapping[str, object], where: str) -> dict[str,
         }
     except OverflowError as error:
         raise ConfigError(f"{where}: {error}") from error
+
+
+def _remedy(hint: Any) -> str:
+    """What to write instead, in TOML as in JSON."""
+    if get_origin(hint) is Literal:
+        return "one of " + ", ".join(json.dumps(choice) for choice in get_args(hint))
+    return NOTATIONS.get(hint, "a value of that kind")
 
 
 def _fits(value: object, hint: Any) -> bool:

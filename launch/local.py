@@ -35,8 +35,8 @@ from launch.open_files import ensure_open_files
 from launch.options import PROGRAM, LocalArgs, parse_local
 from launch.plan import count_processes
 from launch.private_sockets import private_endpoints, remove_endpoints, sweep_sockets
-from launch.resume_choice import changed_settings, choose_resume
-from launch.run_dir import locked, make_run_dir, set_aside, write_config
+from launch.resume_choice import changed_settings, choose_resume, describe_origin
+from launch.run_dir import locked, make_run_dir, set_aside, unmade_if_refused, write_config
 from launch.saved_replay_news import replay_news
 from launch.session import Session, run_lockstep, run_processes
 
@@ -95,12 +95,13 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
         # Under the lock of the old run: it may still be going on.
         with locked(paths):
             announce_set_aside(paths, console)
-    make_run_dir(paths)
+    made = make_run_dir(paths)
     stop = StopFlag.on_signals()
     with locked(paths), private_endpoints() as endpoints:
         configure_logging(settings.run.run, "launcher", 0, paths.process_log("launcher-0"))
         sweep_leftovers()
-        resume = choose_resume(args.resume, paths, paths.root.parent)
+        with unmade_if_refused(paths, made):
+            resume = choose_resume(args.resume, paths, paths.root.parent)
         announce_start(settings, paths, resume, console)
         if settings.endpoints.keys_dir:
             console.print("--keys-dir is not used here: private local sockets need no keys")
@@ -199,8 +200,8 @@ def announce_start(
         for problem in resume.skipped:
             console.print(f"WARNING: skipped {problem}", style="yellow", markup=False)
         console.print(
-            f"going on from {resume.path} at {resume.agent_steps:,} agent steps "
-            "(--fresh begins anew)",
+            f"going on from {resume.path} at {resume.agent_steps:,} agent steps"
+            f"{describe_origin(resume, paths)} (--fresh begins anew)",
             markup=False,
             highlight=False,
             soft_wrap=True,

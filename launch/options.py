@@ -71,6 +71,7 @@ def preset_path(name: str) -> Path:
 
 def parse_local(argv: Sequence[str]) -> LocalArgs:
     words = _complete_resume(argv)
+    _refuse_config_flag(words)
     settings = stored_settings(words)
     preset = flag_value(words, "--preset")
     if preset:
@@ -106,6 +107,15 @@ def _load_stored(config: Path) -> Settings:
         raise ConfigError(
             f"{error}; see python launch/doctor.py {config.parent}, or begin anew with --fresh"
         ) from error
+
+
+def _refuse_config_flag(words: Sequence[str]) -> None:
+    """The flag of the single programs, whose file is a preset here; no other name is near it."""
+    if any(word.partition("=")[0] == "--config" for word in words):
+        raise ConfigError(
+            "--config is a flag of the single programs; here give a TOML file with settings as "
+            "--preset FILE, and an earlier run as --run NAME"
+        )
 
 
 def _complete_resume(argv: Sequence[str]) -> list[str]:

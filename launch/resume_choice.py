@@ -7,7 +7,7 @@ from pathlib import Path
 
 from common.config import Settings
 from common.errors import CheckpointMissing, ConfigError
-from common.resume import ResumePoint, find_resume
+from common.resume import CHECKPOINTS_FOLDER, ResumePoint, find_resume
 from common.run_paths import RunPaths
 from common.settings_files import load_settings, setting_differences
 
@@ -40,6 +40,15 @@ def choose_resume(resume: str, paths: RunPaths, runs_root: Path) -> ResumePoint 
             f"--resume: no checkpoint below {runs_root}; start without --resume"
         )
     return point
+
+
+def describe_origin(point: ResumePoint, paths: RunPaths) -> str:
+    """Whose checkpoint it is, in words, when it is not this run's own."""
+    if point.path.resolve().is_relative_to(paths.root.resolve()):
+        return ""
+    folder = point.path.parent
+    other = folder.parent.name if folder.name == CHECKPOINTS_FOLDER else folder.name
+    return f", of run {other}, not of {paths.root.name}"
 
 
 def changed_settings(paths: RunPaths, settings: Settings) -> Mapping[str, tuple[object, object]]:

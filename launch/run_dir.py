@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -9,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from common.atomic_files import write_atomic
 from common.config import Settings
-from common.errors import ConfigError
+from common.errors import ConfigError, MarioError
 from common.file_lock import held_lock
 from common.run_paths import RunPaths
 from common.settings_files import settings_to_dict
@@ -28,9 +29,10 @@ PROBE_PREFIX = ".writable-"
 VERSIONED = ("warpzone", "torch", "numpy", "pyzmq", "gymnasium", "nes-py", "gym-super-mario-bros")
 
 
-def make_run_dir(paths: RunPaths) -> None:
-    """Create the folder, for this user only."""
+def make_run_dir(paths: RunPaths) -> tuple[Path, ...]:
+    """Create the folder, for this user only; which folders were not there before, deepest first."""
     try:
+        made = tuple(path for path in (paths.root, *paths.root.parents) if not path.exists())
         paths.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         _probe(paths.root)
     except OSError as error:
@@ -38,6 +40,28 @@ def make_run_dir(paths: RunPaths) -> None:
             f"cannot write to the run folder {paths.root}: {error.strerror}; "
             "choose another --runs-dir"
         ) from error
+    return made
+
+
+@contextmanager
+def unmade_if_refused(paths: RunPaths, made: Sequence[Path]) -> Iterator[None]:
+    """A start that is refused leaves none of the folders that `make_run_dir` has just made for it.
+
+    Under the lock of the run: a launcher that waits for it looks for the folder again.
+    """
+    try:
+        yield
+    except MarioError:
+        if paths.root in made:
+            log_file = paths.process_log("launcher-0")
+            # By name, and only what is empty then: nothing else is ours to remove.
+            with contextlib.suppress(OSError):
+                log_file.unlink(missing_ok=True)
+                log_file.parent.rmdir()
+                paths.lock.unlink()
+                for folder in made:
+                    folder.rmdir()
+        raise
 
 
 def _probe(folder: Path) -> None:

@@ -14,6 +14,7 @@ from common.errors import BadMessage
 from common.jsonl import JsonlWriter
 from common.logs import RareLog
 from common.messages import Episode, Heartbeat, Scalar
+from common.reject_counts import RejectCounts
 from learner.progress import RunProgress
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ class TelemetryInbox:
         self._interval: list[Episode] = []
         self.last_beats: dict[str, tuple[float, dict[str, Scalar]]] = {}
         """By peer: when it was heard, and what it said; who was heard last comes last."""
-        self.bad = 0
+        self.bad = RejectCounts()
 
     def pump(self) -> list[Episode]:
         """Take what has arrived, never waiting; the episodes among it."""
@@ -58,7 +59,7 @@ class TelemetryInbox:
                 if isinstance(message, Episode):
                     episodes.append(message)
             except BadMessage as error:
-                self.bad += 1
+                self.bad.note(error.reason)
                 if self._rare.allows(error.reason, self._clock()):
                     log.warning("bad telemetry", extra={"reason": str(error)[:200]})
         return episodes

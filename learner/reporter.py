@@ -85,6 +85,7 @@ class Reporter:
         values["updates_here"] = self._learner.updates - self._first_update
         values["subscriptions_bad"] = self._parts.publisher.odd_events
         values |= self._parts.source.bad_answers()
+        values |= self._parts.inbox.bad.told_as("telemetry_bad")
         values |= self._told_shares()
         for gpu in readings or []:
             values.update({f"gpu{gpu['index']}_{name}": value for name, value in gpu.items()})
@@ -112,7 +113,7 @@ class Reporter:
             "skipped_updates_total": learner.skipped_updates,
             "model_compiled": learner.model_compiled,
             "weight_version": self._parts.publisher.version,
-            "telemetry_bad_total": self._parts.inbox.bad,
+            "telemetry_bad_total": self._parts.inbox.bad.total,
             **self._gpu_window.metrics(self._first_gpu()),
         }
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from common.messages import Scalar
+from common.reject_counts import MAX_REASONS
 from replay_server.rate_limit import RateLimiter
 from replay_server.statistics import ReplayStats
 
-MAX_REASONS = 64
 SAMPLING_PHASES = ("tree", "window", "gather", "copy")
 
 

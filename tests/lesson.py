@@ -40,7 +40,7 @@ class Lesson:
         who = identity("actor", run_id=settings.run.run)
         self.actor = ScriptedClient(network, who, settings.spec, endpoints.replay_endpoint)
         self.actor.say_hello()
-        self._telemetry = network.pusher(endpoints.telemetry_endpoint)
+        self.telemetry = network.pusher(endpoints.telemetry_endpoint)
         self.sequence = 0
         self.headers: list[WeightHeader] = []
         """Of the weights that were published, one after each turn of the learner at most."""
@@ -83,7 +83,7 @@ class Lesson:
 
     def tell(self, message: Message) -> None:
         """Say something as an actor that the learner hears in its next turn."""
-        self._telemetry.send(encode(message))
+        self.telemetry.send(encode(message))
 
     @property
     def published(self) -> list[int]:

@@ -12,11 +12,18 @@ from pathlib import Path
 import pytest
 
 from common.checkpoint_files import list_numbered, verify_checkpoint
+from launch.patience import TURN_DEADLINES_S
 from tests.faults.conftest import Measured
 from tests.launched_run import LaunchedRun
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults_only, pytest.mark.timeout(240)]
+
+SERVER_PATIENCE = 0.4
+"""Of the deadlines: 12 s for learner and replay server, 4 s for actors, and a minute to start."""
+SEEN_LATE = 1.5
+"""Of a deadline, until the kill: a second for the stacks, the rest for a launcher that gets little
+CPU time and looks less often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ def crashing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crashing]:
 
 
 @pytest.mark.fault(
-    2, "actor hangs: endless env.step, SIGSTOP", "seen after 10 s, stacks kept, killed, replaced"
+    2, "actor hangs: endless env.step, SIGSTOP", "seen within 15 s, stacks kept, killed, replaced"
 )
 def test_hanging_actors_are_replaced(make_run: MakeRun, tmp_path: Path, measured: Measured) -> None:
     run = make_run(
@@ -89,6 +96,7 @@ def test_hanging_actors_are_replaced(make_run: MakeRun, tmp_path: Path, measured
     measured(f"SIGSTOP seen after {seen_s:.1f} s; stacks name _misbehave; the others went on")
     assert ended.code == 130, ended.output
     assert "1 x no progress" in ended.output
+    assert seen_s < SEEN_LATE * TURN_DEADLINES_S["actor"]
     assert run.left() == []
 
 
@@ -100,6 +108,53 @@ def _moves(run: LaunchedRun, peer: str) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+@pytest.mark.fault(
+    2,
+    "replay server hangs, then the learner: SIGSTOP, deadlines of 12 instead of 30 s",
+    "seen within 18 s, stacks kept, killed, replaced; who waits for them stays",
+)
+def test_a_hanging_server_is_replaced_and_who_waits_for_it_is_not(
+    make_run: MakeRun, measured: Measured
+) -> None:
+    run = make_run("--patience", str(SERVER_PATIENCE))
+    run.wait_for("learner-0", "updates_here", 5)
+
+    began = run.pids()
+    replay_s = _seen_after_stop(run, "replay_server-0")
+    run.wait_for_new_life("replay_server-0", began["replay_server-0"], "replay_push_blocks_total")
+    run.wait_for("learner-0", "progress", run.number("learner-0", "progress"))
+    between = run.pids()
+    learner_s = _seen_after_stop(run, "learner-0")
+    run.wait_for_new_life("learner-0", began["learner-0"], "updates_here")
+
+    measured(f"seen after {replay_s:.1f} and {learner_s:.1f} s; both new lives work")
+    assert _changed(began, between) == {"replay_server-0"}
+    assert _changed(between, run.pids()) == {"learner-0"}
+    dumps = {path.name: path.read_text() for path in run.paths.diagnostics.glob("*-stacks.txt")}
+    hung = ("replay_server-0", "learner-0")
+    assert dumps.keys() == {f"{peer}-{began[peer]}-stacks.txt" for peer in hung}
+    assert all("no answer (stopped)" in text for text in dumps.values())
+    for peer, seen_s in zip(hung, (replay_s, learner_s), strict=True):
+        deadline_s = SERVER_PATIENCE * TURN_DEADLINES_S[peer.removesuffix("-0")]
+        assert seen_s < SEEN_LATE * deadline_s
+    ended = run.stop(signal.SIGINT)
+    assert ended.code == 130, ended.output
+    assert all(f"restarts of {peer}: 1 (1 x no progress)" in ended.output for peer in hung)
+    assert run.left() == []
+
+
+def _seen_after_stop(run: LaunchedRun, peer: str) -> float:
+    """Stop a process; seconds until the launcher has killed it."""
+    run.kill(peer, signal.SIGSTOP)
+    return run.wait(
+        f"the end of {peer}", lambda: f"process hangs, killed child={peer} " in run.log(), 40
+    )
+
+
+def _changed(before: dict[str, int], after: dict[str, int]) -> set[str]:
+    return {peer for peer in after if after[peer] != before[peer]}
 
 
 @pytest.mark.fault(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,12 @@ SLACK_STEPS = 50
 STEP_DELAY_S = 0.002
 SETTLED_READS = 12
 REPLAY_KILLS = 20
+RUNNING_AGAIN_S = 5.0
+"""From the kill to the first block of the new life, beside what our imports take here and now."""
+OTHERS_GO_ON_S = 2.0
+"""While the new life starts, until each of the others has one more block acknowledged."""
+RECONNECTED_S = 5.0
+"""The same of all actors, from the first heartbeat of a new replay server: it serves by then."""
 SHIFTED_CLOCK = """
 import time
 _offset = {offset!r}
@@ -97,20 +103,22 @@ def test_a_slow_learner_holds_the_actors(hurt: HurtRun, measured: Measured) -> N
 @pytest.mark.fault(
     1,
     "actor SIGKILL, again and again",
-    "seen within 1 s, started again within 2 s, others go on, nothing twice",
+    "seen within 1 s, started again within 2 s, playing within 5 s and the imports; others "
+    "store more within 2 s meanwhile and lose no block (their rate is not promised); nothing twice",
 )
 def test_killed_actors_come_back(hurt: HurtRun, measured: Measured) -> None:
-    others = hurt.pids()
-    seen, started, took = [], [], []
+    others, imports_s = hurt.pids(), _imports_s()
+    seen, started, took, on = [], [], [], []
     for victim in ("actor-1", "actor-2", "actor-1"):
-        played, before = hurt.number("actor-0", "progress"), hurt.log()
-        old = hurt.kill(victim)
-        seen.append(hurt.wait_for_news(f"process ended, restarting child={victim}", before))
-        restart_s = hurt.wait_for_news(f"process started child={victim}", before)
-        started.append(seen[-1] + restart_s)
-        playing_s = hurt.wait_for_new_life(victim, old, "blocks_acked", 30)
-        took.append(started[-1] + playing_s)
-        assert hurt.number("actor-0", "progress") > played
+        began_s, before, old = time.monotonic(), hurt.log(), hurt.kill(victim)
+        hurt.wait_for_news(f"process ended, restarting child={victim}", before)
+        seen.append(time.monotonic() - began_s)
+        hurt.wait_for_news(f"process started child={victim}", before)
+        started.append(time.monotonic() - began_s)
+        on.append(_wait_for_blocks(hurt, [actor for actor in ACTORS if actor != victim]))
+        hurt.wait_for_new_life(victim, old, "blocks_acked", 30)
+        took.append(time.monotonic() - began_s)
+    imports_s = max(imports_s, _imports_s())
     same = ("actor-0", "learner-0", "replay_server-0")
 
     assert {peer: hurt.pid(peer) for peer in same} == {peer: others[peer] for peer in same}
@@ -121,15 +129,48 @@ def test_killed_actors_come_back(hurt: HurtRun, measured: Measured) -> None:
     )
     measured(
         f"seen after {max(seen):.1f} s, started after {max(started):.1f} s, playing after "
-        f"{max(took):.1f} s; {sent} blocks sent, {acked} acked, {stored:.0f} stored"
+        f"{max(took):.1f} s (imports {imports_s:.1f} s), others on after {max(on):.1f} s; "
+        f"{sent} blocks sent, {acked} acked, {stored:.0f} stored"
     )
     assert max(seen) < 1
     assert max(started) < 2
+    assert max(took) < RUNNING_AGAIN_S + imports_s
+    assert max(on) < OTHERS_GO_ON_S
+    _assert_nothing_lost(hurt)
     # Those that live have nothing under way now. A life tells of itself every 0.2 s: what it
     # stored after its last word is a block or two, and its window.
     assert 0 <= stored - acked <= len(took) * 2 * WINDOW
     assert hurt.number("replay_server-0", "replay_rejected_blocks_total") == 0
     assert hurt.log().count("process ended, restarting child=actor") == len(took)
+
+
+def _imports_s() -> float:
+    """How long an actor takes to load its program, with what else this machine does."""
+    began_s = time.monotonic()
+    code, output = run_command("-c", "import actor.main, actor.assembly")
+    assert code == 0, output
+    return time.monotonic() - began_s
+
+
+def _wait_for_blocks(run: LaunchedRun, actors: Sequence[str]) -> float:
+    """Seconds until each of these actors has more blocks acknowledged than now."""
+    told = {actor: run.number(actor, "blocks_acked") for actor in actors}
+
+    def is_more() -> bool:
+        return all(run.number(actor, "blocks_acked") > n for actor, n in told.items())
+
+    return run.wait(f"more blocks of {actors}", is_more, 30)
+
+
+def _assert_nothing_lost(run: LaunchedRun) -> None:
+    """Of the actors that live now: every block is acknowledged, or in the window."""
+    for actor in ACTORS:
+        submitted, acked, rejected, dropped = (
+            run.number(actor, f"blocks_{name}")
+            for name in ("submitted", "acked", "rejected", "dropped")
+        )
+        assert rejected == dropped == 0
+        assert 0 <= submitted - acked <= WINDOW
 
 
 def _stored(run: LaunchedRun) -> float:
@@ -151,7 +192,9 @@ def test_a_segfault_ends_one_actor(hurt: HurtRun, measured: Measured) -> None:
 
 
 @pytest.mark.fault(
-    4, "replay server SIGKILL, again and again", "others survive, memory bounded, no block twice"
+    4,
+    "replay server SIGKILL, again and again",
+    "others survive, memory bounded, no block twice; all actors store within 5 s of its start",
 )
 def test_a_killed_replay_server_comes_back(hurt: HurtRun, measured: Measured) -> None:
     others, memory = hurt.pids(), {peer: hurt.rss_mb(peer) for peer in (*ACTORS, "learner-0")}
@@ -160,7 +203,8 @@ def test_a_killed_replay_server_comes_back(hurt: HurtRun, measured: Measured) ->
         old = hurt.kill("replay_server-0")
         if number == REPLAY_KILLS - 1:
             acked_before = _settled(hurt, _acked)
-        took.append(hurt.wait_for_new_life("replay_server-0", old, "replay_push_blocks_total", 30))
+        hurt.wait_for_new_life("replay_server-0", old, "pid")
+        took.append(_wait_for_blocks(hurt, ACTORS))
     trained = hurt.number("learner-0", "progress")
     hurt.wait_for("learner-0", "progress", trained, 30)
 
@@ -176,10 +220,11 @@ def test_a_killed_replay_server_comes_back(hurt: HurtRun, measured: Measured) ->
     stored = _while_nobody_learns(hurt, _stored)
     acked = _acked(hurt) - acked_before
     measured(
-        f"{REPLAY_KILLS} kills, storing again after {max(took):.1f} s at most, "
+        f"{REPLAY_KILLS} kills, all store again {max(took):.1f} s after its start at most, "
         f"{growth_mb:+.1f} MB; the last life stored {stored:.0f} blocks and acked {acked:.0f}"
     )
     assert stored == acked > 0
+    assert max(took) < RECONNECTED_S
 
 
 def _acked(run: LaunchedRun) -> float:

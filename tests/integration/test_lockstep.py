@@ -81,7 +81,10 @@ def test_adaptive_runs_with_one_seed_are_equal_and_differ_from_one_that_does_not
     }
     hashes = []
     for name, adaptive in (("a", always_more_help), ("b", always_more_help), ("c", {})):
-        changes = {"run": {"max_agent_steps": AGENT_STEPS}, "adaptive": adaptive}
+        changes: dict[str, Mapping[str, object]] = {
+            "run": {"max_agent_steps": AGENT_STEPS},
+            "adaptive": adaptive,
+        }
         hashes.append(tensor_hash(train(corridor_settings(tmp_path / name, changes))))
 
     assert hashes[0] == hashes[1] != hashes[2]

@@ -78,6 +78,15 @@ def test_a_start_is_refused_with_one_line(case: str, tmp_path: Path) -> None:
     assert "Traceback" not in output
 
 
+def test_a_refused_resume_leaves_nothing_behind(tmp_path: Path) -> None:
+    base = ["--runs-dir", str(tmp_path / "runs"), "--device", "cpu", "--game", "corridor"]
+
+    code, output = run("launch/local.py", *base, "--resume", timeout_s=DEADLINE_S)
+
+    assert code == 2, output
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_full_run_folder_is_refused(tmp_path: Path) -> None:
     words = ("launch/local.py", "--runs-dir", str(tmp_path), "--device", "cpu")
     with small_disk_at(tmp_path, 8_192):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from common.messages import BlockMessage, Episode
+from common.messages import BlockMessage, Episode, Heartbeat
 from common.phases import PHASES
 from tests.actor_scene import ActorScene
 
@@ -44,6 +44,16 @@ def test_heartbeats_say_where_the_time_went(stage: ActorScene) -> None:
     shares = {name.removeprefix("share_") for name in last if name.startswith("share_")}
     # The corridor draws its pictures as it is played.
     assert shares == PHASES["actors"].keys() - {"preprocessing"}
+
+
+def test_heartbeats_count_refused_weights_by_reason(stage: ActorScene) -> None:
+    for frame in (b"", b"\xff" * 40, b"\xff" * 40):
+        stage.weights.publish(frame)
+        stage.tick()
+
+    beats = [told.record for told in stage.told() if isinstance(told, Heartbeat)]
+    told = {name: n for name, n in beats[-1].items() if name.startswith("weights_bad")}
+    assert told == {"weights_bad": 3, "weights_bad_weight_size": 1, "weights_bad_header_size": 2}
 
 
 def test_an_actor_stops_playing_when_its_window_is_used_up(stage: ActorScene) -> None:

@@ -87,7 +87,7 @@ def test_older_weights_are_ignored(changes: dict[str, object]) -> None:
 
     assert not broadcast.feed.poll()
     assert broadcast.value == 0.5
-    assert broadcast.feed.bad == 0
+    assert broadcast.feed.bad.total == 0
 
 
 def test_a_higher_generation_is_believed_although_its_version_is_lower() -> None:
@@ -135,7 +135,8 @@ def test_a_damaged_frame_is_counted_and_the_next_good_one_taken() -> None:
         broadcast.send_bytes(frame)
         assert not broadcast.feed.poll()
 
-    assert broadcast.feed.bad == len(damaged)
+    assert broadcast.feed.bad.total == len(damaged)
+    assert broadcast.feed.bad.by_reason == {"weight_size": 2, "weight_hash": 1, "header_size": 2}
     assert broadcast.value == before
     broadcast.send_bytes(good)
     assert broadcast.feed.poll()
@@ -146,7 +147,7 @@ def test_tensors_of_another_network_are_counted_and_not_loaded() -> None:
     broadcast.send_bytes(encode_weights(HEADER, {"weight": torch.zeros(3, 2)}))
 
     assert not broadcast.feed.poll()
-    assert broadcast.feed.bad == 1
+    assert broadcast.feed.bad.by_reason == {"weight_names": 1}
     assert broadcast.feed.current is None
 
 

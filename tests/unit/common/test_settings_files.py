@@ -127,6 +127,21 @@ def test_wrong_types_are_refused(tmp_path: Path, text: str, part: str) -> None:
     assert part in message_of(write(tmp_path, text))
 
 
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ('[actor]\nactors = "8"\n', "; write a whole number without quotes or point, such as 8"),
+        ('[learner]\nlearning_rate = "1e-3"\n', "; write a number without quotes, such as 0.5"),
+        ('[learner]\ncompile = "on"\n', "; write true or false, without quotes"),
+        ('[learner]\nnetwork = "huge"\n', '; write one of "small", "'),
+        ("[run]\nrun = 1\n", "; write it in double quotes"),
+        ("actor = 3\n", "; write [actor] and below it NAME = VALUE"),
+    ],
+)
+def test_wrong_types_are_refused_with_what_to_write(tmp_path: Path, text: str, remedy: str) -> None:
+    assert remedy in message_of(write(tmp_path, text))
+
+
 def test_values_out_of_bounds_are_refused_with_their_flag(tmp_path: Path) -> None:
     assert "--gamma" in message_of(write(tmp_path, "[replay]\ngamma = 1.0\n"))
     assert "--learning-rate" in message_of(write(tmp_path, "[learner]\nlearning_rate = nan\n"))

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from common.config import CoreName, EnvSettings, Settings
 from common.errors import CoreUnavailable
+from common.resume import ResumePoint
 from common.run_paths import RunPaths
 from launch import local
 from launch.local import announce_start, settle_core
@@ -86,6 +87,26 @@ def test_the_first_line_names_the_core(env: EnvSettings, words: str, tmp_path: P
     announce_start(settings, RunPaths(tmp_path), None, Console(file=output, width=80))
 
     assert words in output.getvalue().splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [
+        ("first/checkpoints/00000000005", " at 5 agent steps (--fresh begins anew)"),
+        ("other/checkpoints/00000000005", " at 5 agent steps, of run other, not of first ("),
+        ("copies/00000000005", " at 5 agent steps, of run copies, not of first ("),
+    ],
+)
+def test_going_on_from_another_runs_checkpoint_is_said_plainly(
+    tmp_path: Path, folder: str, words: str
+) -> None:
+    output, path = StringIO(), tmp_path / folder
+    resume = ResumePoint(path=path, agent_steps=5, source="search")
+
+    paths = RunPaths(tmp_path / "first")
+    announce_start(Settings(), paths, resume, Console(file=output, width=80))
+
+    assert f"going on from {path}{words}" in output.getvalue()
 
 
 def test_a_run_may_go_on_with_another_core(tmp_path: Path) -> None:

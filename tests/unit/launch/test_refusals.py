@@ -25,6 +25,8 @@ COMMAND_LINES: dict[str, tuple[list[str], str]] = {
     "missing value": (["--actors"], "Missing value for argument '--actors'"),
     "missing value of a flag read first": (["--run"], "'--run'"),
     "unknown flag": (["--actorz", "3"], "--actorz, 3; perhaps you meant --actors INT"),
+    "the flag of the single programs": (["--config", "x.toml"], "as --preset FILE"),
+    "the same in one word": (["--config=x.toml"], "as --preset FILE"),
     "unknown word": (["hello"], "Unrecognized options: hello"),
     "unknown choice": (["--network", "huge"], "--network"),
     "unknown preset": (["--preset", "lptop"], "--preset must be one of"),

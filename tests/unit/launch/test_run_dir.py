@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import CheckpointMissing
 from common.ids import Incarnation
 from common.run_paths import RunPaths
 from launch.child import Child
 from launch.doctor import main as doctor
 from launch.local import main as launcher
 from launch.plan import ProcessSpec
-from launch.run_dir import make_run_dir
+from launch.run_dir import locked, make_run_dir, unmade_if_refused
 from launch.stacks import keep_stacks
 
 
@@ -25,6 +26,49 @@ def test_no_file_is_overwritten_to_see_whether_a_folder_is_writable(tmp_path: Pa
 
     assert victim.read_text() == "mine"
     assert [path.name for path in run.iterdir()] == [".writable"]
+
+
+def refused_start(paths: RunPaths) -> None:
+    """As far as the launcher gets before it knows that there is nothing to go on from."""
+    made = make_run_dir(paths)
+    with locked(paths):
+        log_file = paths.process_log("launcher-0")
+        log_file.parent.mkdir(exist_ok=True)
+        log_file.touch()
+        with unmade_if_refused(paths, made):
+            raise CheckpointMissing("none")
+
+
+def test_a_refused_start_leaves_no_folder_that_it_made(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointMissing):
+        refused_start(RunPaths(tmp_path / "new" / "runs" / "r"))
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refused_start_leaves_a_run_that_was_there_alone(tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "r"
+    run.mkdir(parents=True)
+
+    with pytest.raises(CheckpointMissing):
+        refused_start(RunPaths(run))
+
+    assert (run / "logs" / "launcher-0.log").exists()
+
+
+def test_a_refused_start_removes_no_file_of_others(tmp_path: Path) -> None:
+    paths = RunPaths(tmp_path / "r")
+    made = make_run_dir(paths)
+    (paths.root / "notes.txt").touch()
+
+    with (
+        pytest.raises(CheckpointMissing),
+        locked(paths),
+        unmade_if_refused(paths, made),
+    ):
+        raise CheckpointMissing("none")
+
+    assert (paths.root / "notes.txt").exists()
 
 
 @pytest.mark.parametrize("name", ["launcher.lock", "quarantine", "logs", "checkpoints"])

@@ -113,7 +113,7 @@ def test_telemetry_of_another_run_is_counted_and_ignored() -> None:
 
     desk.inbox.pump()
 
-    assert desk.inbox.bad == 2
+    assert desk.inbox.bad.by_reason == {"run_id": 2}
     assert desk.progress.episodes == 0
     assert desk.inbox.last_beats == {}
 
@@ -126,7 +126,8 @@ def test_what_is_not_telemetry_is_counted_and_the_rest_taken() -> None:
 
     desk.inbox.pump()
 
-    assert desk.inbox.bad == 2
+    assert desk.inbox.bad.by_reason == {"checksum": 1, "role": 1}
+    assert desk.inbox.bad.total == 2
     assert desk.progress.episodes == 1
 
 

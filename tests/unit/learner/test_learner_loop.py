@@ -12,9 +12,11 @@ import torch
 
 from common.batch import Batch
 from common.checkpoint_files import list_numbered, load_checkpoint
+from common.codec import encode
 from common.config import Settings
 from common.errors import MarioError
 from common.jsonl import read_jsonl
+from common.messages import Ping
 from common.phases import PHASES
 from learner.loop import MAX_SKIPPED_IN_A_ROW
 from learner.losses import LossTerms
@@ -227,6 +229,20 @@ def test_a_waiting_learner_says_for_whom(settings: Settings) -> None:
 
     states = [record["state"] for record in read_jsonl(lesson.paths.heartbeat)]
     assert states[-1] == "waiting for actors (0 steps in the buffer)"
+
+
+def test_heartbeats_count_bad_telemetry_by_reason(settings: Settings) -> None:
+    lesson = Lesson(changed(settings, "run", {"metrics_interval_s": 1e-6}))
+    lesson.telemetry.send([b"garbage"])
+    lesson.telemetry.send(encode(Ping(incarnation=1, question=1)))
+    lesson.run(10)
+    lesson.close()
+
+    *_, beat = (beat for beat in read_jsonl(lesson.paths.heartbeat) if beat["role"] == "learner")
+    told = {name: n for name, n in beat.items() if name.startswith("telemetry_bad")}
+    assert told == {"telemetry_bad": 2, "telemetry_bad_checksum": 1, "telemetry_bad_role": 1}
+    *_, line = read_jsonl(lesson.paths.metrics)
+    assert line["telemetry_bad_total"] == 2
 
 
 def test_metrics_lines_hold_figures_of_the_replay_server(settings: Settings) -> None:

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from replay_server.report import MAX_REASONS, ServiceCounts, actual_ratio
+from common.reject_counts import MAX_REASONS
+from replay_server.report import ServiceCounts, actual_ratio
 from tests.service_factory import make_limiter
 
 

@@ -22,11 +22,13 @@ OUR_NAMES = (
     "heartbeats",
     "locks",
     "logs",
+    "maps",
     "quarantine",
     "replay",
     "replay/cuts",
     "replay/pages",
     "traces",
+    "videos",
 )
 """What the programs of a run open, in the order in which a link among them is told."""
 
@@ -88,6 +90,16 @@ class RunPaths:
     @property
     def traces(self) -> Path:
         return self.root / "traces"
+
+    @property
+    def videos(self) -> Path:
+        """Films of the newest evaluations."""
+        return self.root / "videos"
+
+    @property
+    def maps(self) -> Path:
+        """Pictures of the levels."""
+        return self.root / "maps"
 
     @property
     def checkpoints(self) -> Path:

@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from actor.env.scenery import Scenery
 from common.phases import PhaseTimer
 from common.traces import Trace
 
@@ -61,3 +62,22 @@ class TimedEnv(Protocol):
     """An environment that can say how long it works on pictures."""
 
     timer: PhaseTimer
+
+
+@runtime_checkable
+class VisibleEnv(Protocol):
+    """An environment that people can look at."""
+
+    @property
+    def action_labels(self) -> tuple[str, ...]: ...
+
+    def screen(self) -> NDArray[np.uint8]:
+        """The whole screen in colour, RGB UInt8[240, 256, 3]."""
+        ...
+
+
+@runtime_checkable
+class SceneryEnv(Protocol):
+    """An environment that knows what of its screen belongs to the level."""
+
+    def scenery(self) -> Scenery: ...

@@ -24,6 +24,8 @@ from common.quantiles import q_values
 from common.specs import DataSpec
 from common.traces import Trace
 
+_MANY_AGENT_STEPS = 1_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
@@ -86,6 +88,13 @@ class EpisodePlayer:
         if terminated or truncated:
             return self._end(self._task, info, truncated=truncated)
         return None
+
+    def play(self, task: EpisodeTask) -> Played:
+        """A whole episode."""
+        self.begin(task)
+        while (played := self.advance(_MANY_AGENT_STEPS)) is None:
+            pass
+        return played
 
     def look(self) -> Moment:
         """What a person would see now; also right after the end of an episode."""

@@ -28,6 +28,8 @@ from common.trace_log import Circumstances, TraceLog
 log = logging.getLogger(__name__)
 
 AGENT_STEPS_PER_TICK = 32
+FILMED_AGENT_STEPS_PER_TICK = 8
+"""A picture takes longer to film than to play."""
 LOOK_INTERVAL_S = 0.5
 
 
@@ -95,8 +97,8 @@ class Evaluator:
         if self._current is not None:
             self._play(self._current)
         elif crew is not None and crew.is_busy:
-            crew.advance(AGENT_STEPS_PER_TICK)
-            self._agent_steps += AGENT_STEPS_PER_TICK
+            crew.advance(FILMED_AGENT_STEPS_PER_TICK)
+            self._agent_steps += FILMED_AGENT_STEPS_PER_TICK
         else:
             self._sleep(LOOK_INTERVAL_S)
         if self._parts.heartbeat.due():

@@ -70,6 +70,22 @@ def _draw_bars(picture: Picture, moment: Moment) -> None:
         _write(picture, f"{values[index]:6.2f}", (left + most - 46, baseline), ink, size=size)
 
 
+def small_picture(moment: Moment) -> Picture:
+    """UInt8[260, 256, 3]: the screen as it is with a line below it, in few colours."""
+    height, width, _ = SCREEN_SHAPE
+    picture = np.empty((height + _CAPTION_PIXELS, width, 3), dtype=np.uint8)
+    picture[:height] = moment.screen
+    picture[height:] = _GROUND
+    caption, place = _caption(moment), (6, height + 14)
+    cv2.putText(picture, caption, place, cv2.FONT_HERSHEY_SIMPLEX, 0.4, _TEXT, 1, cv2.LINE_8)
+    return picture
+
+
+def _caption(moment: Moment) -> str:
+    state = "flag" if moment.cleared else moment.action_label
+    return f"{moment.stage}  x {moment.x}  {moment.seconds:.1f} s  {state}"
+
+
 def _write(
     picture: Picture, text: str, place: tuple[int, int], colour: _Colour, *, size: float = 0.5
 ) -> None:
@@ -115,9 +131,7 @@ def contact_sheet(moments: Sequence[Moment]) -> Picture:
         top = number // columns * (height + _CAPTION_PIXELS)
         left = number % columns * width
         sheet[top : top + height, left : left + width] = moment.screen
-        state = "flag" if moment.cleared else moment.action_label
-        caption = f"{moment.stage}  x {moment.x}  {moment.seconds:.1f} s  {state}"
-        _write(sheet, caption, (left + 6, top + height + 14), _TEXT, size=0.4)
+        _write(sheet, _caption(moment), (left + 6, top + height + 14), _TEXT, size=0.4)
     return sheet
 
 

@@ -56,9 +56,7 @@ def read_scenery(ram: Ram) -> Scenery:
 
 def read_sprites(ram: Ram) -> list[Sprite]:
     """The list holds the row above each sprite first and its left column last."""
-    addresses = range(
-        memory.SPRITES, memory.SPRITES + _NUM_SPRITES * _SPRITE_BYTES, _SPRITE_BYTES
-    )
+    addresses = range(memory.SPRITES, memory.SPRITES + _NUM_SPRITES * _SPRITE_BYTES, _SPRITE_BYTES)
     return [(int(ram[one]) + 1, int(ram[one + _SPRITE_BYTES - 1])) for one in addresses]
 
 

@@ -18,6 +18,7 @@ HOP_AGENT_STEPS: Final = 2
 DUCK_AGENT_STEPS: Final = 4
 """A key that is held repeats sooner than this, once it repeats."""
 HELP: Final = (
+    "any key      begins",
     "left, right  walk until...",
     "space        ...stand still",
     "down, up     duck, climb",

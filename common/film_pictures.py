@@ -25,6 +25,7 @@ _LINE_PIXELS: Final = 22
 _BARS_TOP: Final = 168
 _MAX_BAR_PIXELS: Final = 26
 _CAPTION_PIXELS: Final = 20
+_SHADE: Final = 48
 
 _Colour = tuple[int, int, int]
 _GROUND: Final[_Colour] = (24, 26, 32)
@@ -76,8 +77,9 @@ def small_picture(moment: Moment) -> Picture:
     picture = np.empty((height + _CAPTION_PIXELS, width, 3), dtype=np.uint8)
     picture[:height] = moment.screen
     picture[height:] = _GROUND
-    caption, place = _caption(moment), (6, height + 14)
-    cv2.putText(picture, caption, place, cv2.FONT_HERSHEY_SIMPLEX, 0.4, _TEXT, 1, cv2.LINE_8)
+    _write(picture, _caption(moment), (6, height + 14), _TEXT, size=0.4)
+    # The edges of letters have many shades, which would take the place of colours of the game.
+    picture[height:] = picture[height:] // _SHADE * _SHADE
     return picture
 
 

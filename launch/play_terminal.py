@@ -159,17 +159,15 @@ class Screen:
 def _show_one(screen: Screen, seat: Seat, pace: Pace) -> EpisodeResult | None:
     """None when the person had enough. What is late is played but not drawn."""
     screen.draw()
-    if seat.waits_for_key and QUIT in screen.wait_for_keys():
-        return None
-    while True:
+    keys = screen.wait_for_keys() if seat.waits_for_key else []
+    while QUIT not in keys:
         wait_s = pace.wait_s()
         time.sleep(wait_s)
-        keys = keys_in(screen.terminal.keys())
-        if QUIT in keys:
-            return None
         played = seat.step(keys)
         if wait_s or played is not None:
             screen.draw()
         if played is not None:
             time.sleep(min(END_S, END_AGENT_STEPS * pace.agent_step_s))
             return played.result
+        keys = keys_in(screen.terminal.keys())
+    return None

@@ -48,7 +48,7 @@ def test_the_first_level_is_drawn_whole_without_mario_and_his_enemies(tmp_path: 
     picture = read_level_picture(tmp_path, "1-1")
     assert picture is not None
     assert picture.covered() == [(0, picture.width)]
-    assert picture.width > 3_200
+    assert picture.width > 3_100
     image = picture.image()
     # Between the ground and the first blocks there is only sky, green and enemies; those are gone.
     strip = image[180:208, 300:430]

@@ -63,7 +63,6 @@ def test_however_it_ends_the_terminal_is_given_back(
 def test_a_person_plays_and_is_compared_with_the_agent() -> None:
     with in_terminal(PLAY, MODEL, *SHORT, "--human") as terminal:
         terminal.read_until("run: on, off")
-        terminal.type(" ")
         terminal.type("x\x1b[C")  # running into the first enemy
         code = terminal.wait()
 

@@ -36,11 +36,6 @@ class LevelAtlas:
         if self._pictures[stage].add(screen, scenery):
             self._changed.add(stage)
 
-    def width(self, stage: str) -> int:
-        """Pixels of the stage that have been seen since the start."""
-        picture = self._pictures.get(stage)
-        return 0 if picture is None else picture.width
-
     def save(self) -> None:
         """Write what has changed. A full disk is told and leaves the old picture."""
         for stage in sorted(self._changed):

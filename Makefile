@@ -23,7 +23,7 @@ help:
 setup: $(VENV)/.installed
 
 $(VENV)/.installed: $(INSTALLED_FROM)
-	@sh launch/setup.sh $(PYTHON) $(VENV) ".[plot]"
+	@sh launch/setup.sh $(PYTHON) $(VENV) ".[plot,video]"
 
 $(VENV)/.installed-dev: $(INSTALLED_FROM)
 	@sh launch/setup.sh $(PYTHON) $(VENV) ".[dev]" dev

@@ -21,8 +21,6 @@ from common.traces import trace_fields
 if TYPE_CHECKING:
     from actor.episode_player import EpisodePlayer
 
-_AGENT_STEPS_AT_A_TIME = 1_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
@@ -78,10 +76,7 @@ def _player(job: Job) -> EpisodePlayer:
 
 
 def _emit(player: EpisodePlayer, task: EpisodeTask) -> None:
-    player.begin(task)
-    played = None
-    while played is None:
-        played = player.advance(_AGENT_STEPS_AT_A_TIME)
+    played = player.play(task)
     trace = None if played.trace is None else trace_fields(played.trace)
     line = json.dumps({"result": asdict(played.result), "trace": trace})
     sys.stdout.write(line + "\n")

@@ -15,6 +15,7 @@ from pathlib import Path
 from torch import nn
 
 from actor.episode_player import EpisodePlayer, Played
+from actor.film_crew import FilmCrew
 from common.checkpoint_files import CheckpointData, list_numbered, load_checkpoint
 from common.errors import CheckpointCorrupt
 from common.evaluation import EpisodeTask, EvaluationPlan, Merit, merit, score_all
@@ -27,6 +28,8 @@ from common.trace_log import Circumstances, TraceLog
 log = logging.getLogger(__name__)
 
 AGENT_STEPS_PER_TICK = 32
+FILMED_AGENT_STEPS_PER_TICK = 8
+"""A picture takes longer to film than to play."""
 LOOK_INTERVAL_S = 0.5
 
 
@@ -41,6 +44,8 @@ class EvaluatorParts:
     results: Path
     traces: TraceLog
     heartbeat: HeartbeatWriter
+    crew: FilmCrew | None = None
+    """None where nobody wants films."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,19 +82,28 @@ class Evaluator:
         return False
 
     def waits_for(self) -> str | None:
-        return None if self._current else "the next checkpoint to evaluate"
+        return None if self._is_working else "the next checkpoint to evaluate"
+
+    @property
+    def _is_working(self) -> bool:
+        crew = self._parts.crew
+        return self._current is not None or (crew is not None and crew.is_busy)
 
     def tick(self) -> bool:
-        """Play a little of the evaluation that goes on, or look for a checkpoint."""
-        if self._current is None:
+        """Play a little of what goes on, an evaluation or its films, or look for a checkpoint."""
+        if not self._is_working:
             self._current = self._next_evaluation()
+        crew = self._parts.crew
         if self._current is not None:
             self._play(self._current)
+        elif crew is not None and crew.is_busy:
+            crew.advance(FILMED_AGENT_STEPS_PER_TICK)
+            self._agent_steps += FILMED_AGENT_STEPS_PER_TICK
         else:
             self._sleep(LOOK_INTERVAL_S)
         if self._parts.heartbeat.due():
             self._beat()
-        return self._current is not None
+        return self._is_working
 
     def finish(self, deadline_s: float) -> None:
         """Half an evaluation is none."""
@@ -179,6 +193,9 @@ class Evaluator:
             extra={"agent_steps": checkpoint.agent_steps, "clear_rate": round(reached[0], 4)},
         )
         self._consider(checkpoint.path, reached)
+        if self._parts.crew is not None:
+            played = [one.result for one in evaluation.played]
+            self._parts.crew.begin(played, checkpoint.agent_steps)
         self._beat()
 
     def _consider(self, checkpoint: Path, reached: Merit) -> None:
@@ -193,7 +210,7 @@ class Evaluator:
 
     def _beat(self) -> None:
         current = self._current
-        state = f"waiting for {self.waits_for()}"
+        state = "filming" if self._is_working else f"waiting for {self.waits_for()}"
         if current is not None:
             done, total = len(current.played), len(current.played) + len(current.waiting)
             state = f"evaluating {current.checkpoint.path.name}, {done} of {total}"

@@ -8,6 +8,7 @@ from actor.assembly import build_env
 from actor.env.core_choice import settle_core
 from actor.episode_player import EpisodePlayer
 from actor.evaluator import Evaluator, EvaluatorParts
+from actor.film_crew import FilmCrew
 from common.channels import Network
 from common.config import Settings
 from common.evaluation import EvaluationPlan
@@ -35,12 +36,12 @@ def build(settings: Settings, network: Network, index: int) -> Evaluator:
     net = build_network(
         settings.learner.network, settings.spec, settings.learner.num_quantiles
     ).eval()
+    env = build_env(evaluated(settings), "evaluator", index)
+    player = EpisodePlayer(env, net, settings.spec, epsilon=0.0)
     return Evaluator(
         EvaluatorParts(
             peer=identity.peer,
-            player=EpisodePlayer(
-                build_env(evaluated(settings), "evaluator", index), net, settings.spec, epsilon=0.0
-            ),
+            player=player,
             network=net,
             plan=EvaluationPlan(
                 stages=settings.env.stage_names,
@@ -53,7 +54,20 @@ def build(settings: Settings, network: Network, index: int) -> Evaluator:
             results=paths.evaluations,
             traces=TraceLog(paths.process_traces(identity.peer)),
             heartbeat=heartbeat,
+            crew=film_crew(player, settings, paths),
         )
+    )
+
+
+def film_crew(player: EpisodePlayer, settings: Settings, paths: RunPaths) -> FilmCrew | None:
+    if settings.evaluation.eval_films == 0:
+        return None
+    return FilmCrew(
+        player,
+        videos=paths.videos,
+        maps=paths.maps,
+        keep=settings.evaluation.eval_films,
+        frame_skip=settings.env.frame_skip,
     )
 
 

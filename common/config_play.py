@@ -161,9 +161,13 @@ class EvaluationSettings:
     """Episodes of an evaluation, per stage."""
     eval_noop_max: int = 30
     """Most frames without a button at the start of an evaluated episode."""
+    eval_films: int = 3
+    """Evaluations whose films are kept, of the best and the worst episode; 0: none is filmed, and
+    no level is drawn. Needs the extra video."""
 
     def __post_init__(self) -> None:
         require_between(self, 0, 1, "evaluators")
+        require_between(self, 0, 10_000, "eval_films")
         require_positive(self, "eval_interval_agent_steps")
         require_between(self, 1, 100_000, "eval_episodes")
         require_between(self, 0, 10_000, "eval_noop_max")

@@ -79,5 +79,9 @@ class ReplayEmpty(MarioError):
     """A sample was asked for before anything was stored."""
 
 
+class FilmFailed(MarioError):
+    """An encoder that did not take a picture or did not finish a film."""
+
+
 class BenchmarkFailed(ConfigError):
     """What was to be measured could not be run here."""

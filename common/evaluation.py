@@ -114,6 +114,18 @@ class EpisodeResult:
     seconds: float
     """Of the game."""
 
+    @property
+    def task(self) -> EpisodeTask:
+        """How to play it once more."""
+        return EpisodeTask(
+            stage=self.stage, episode=self.episode, seed=self.seed, noop_frames=self.noop_frames
+        )
+
+    @property
+    def worth(self) -> tuple[bool, float]:
+        """Of two clears the faster one is better, of two failures the one that came farther."""
+        return self.cleared, -self.seconds if self.cleared else float(self.distance)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageScore:

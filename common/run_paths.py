@@ -22,6 +22,7 @@ OUR_NAMES = (
     "heartbeats",
     "locks",
     "logs",
+    "maps",
     "metrics",
     "metrics/latest.parquet",
     "quarantine",
@@ -30,6 +31,7 @@ OUR_NAMES = (
     "replay/pages",
     "tensorboard",
     "traces",
+    "videos",
 )
 """What the programs of a run open, in the order in which a link among them is told."""
 
@@ -100,6 +102,16 @@ class RunPaths:
     def tensorboard(self) -> Path:
         """Folder of event files."""
         return self.root / "tensorboard"
+
+    @property
+    def videos(self) -> Path:
+        """Films of the newest evaluations."""
+        return self.root / "videos"
+
+    @property
+    def maps(self) -> Path:
+        """Pictures of the levels."""
+        return self.root / "maps"
 
     @property
     def checkpoints(self) -> Path:

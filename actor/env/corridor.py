@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from actor.env.core import SCREEN_HEIGHT, SCREEN_WIDTH
 from actor.env.frame_ring import FrameRing
 from actor.env.interface import Info
 from common.errors import ConfigError, EnvironmentFailed
@@ -28,6 +29,7 @@ PITS: Final = frozenset({3, 6, 9, 12})
 STAY, WALK, JUMP = range(3)
 NUM_ACTIONS: Final = 3
 CELLS_MOVED: Final = (0, 1, 2)
+ACTION_LABELS: Final = ("stay", "walk", "jump")
 
 # Sums of powers of two, so that returns are exact in float16 as well.
 CELL_REWARD: Final = 0.125
@@ -116,8 +118,18 @@ class CorridorEnv:
         return NUM_ACTIONS
 
     @property
+    def action_labels(self) -> tuple[str, ...]:
+        return ACTION_LABELS
+
+    @property
     def frame(self) -> NDArray[np.uint8]:
         return self._ring.newest()
+
+    def screen(self) -> NDArray[np.uint8]:
+        """As large as the screen of the console, so that all that shows one shows this game too."""
+        rows = np.arange(SCREEN_HEIGHT) * self._size // SCREEN_HEIGHT
+        columns = np.arange(SCREEN_WIDTH) * self._size // SCREEN_WIDTH
+        return np.repeat(self._ring.newest()[rows][:, columns, np.newaxis], 3, axis=2)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from actor.env.scenery import Scenery
 from common.phases import PhaseTimer
 from common.traces import Trace
 
@@ -70,3 +71,22 @@ class MemoryEnv(Protocol):
     def read_ram(self, address: int) -> int:
         """One byte; raises IndexError where there is no such address."""
         ...
+
+
+@runtime_checkable
+class VisibleEnv(Protocol):
+    """An environment that people can look at."""
+
+    @property
+    def action_labels(self) -> tuple[str, ...]: ...
+
+    def screen(self) -> NDArray[np.uint8]:
+        """The whole screen in colour, RGB UInt8[240, 256, 3]."""
+        ...
+
+
+@runtime_checkable
+class SceneryEnv(Protocol):
+    """An environment that knows what of its screen belongs to the level."""
+
+    def scenery(self) -> Scenery: ...

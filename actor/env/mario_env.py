@@ -19,6 +19,7 @@ from actor.env.episode import EnvSnapshot, EpisodeState
 from actor.env.frame_ring import FrameRing
 from actor.env.interface import Info
 from actor.env.new_ground import NewGround
+from actor.env.scenery import Scenery, read_scenery
 from actor.env.stage_game import PlayResult, StageGame, is_in_stage, read_info
 from common.config import CoreName, EnvSettings
 from common.errors import ConfigError, EnvironmentFailed
@@ -214,6 +215,11 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         """One byte of the console's RAM."""
         self._require_open()
         return int(self._core.ram[address])
+
+    def scenery(self) -> Scenery:
+        """What of the screen belongs to the level, for pictures of whole levels."""
+        self._require_open()
+        return read_scenery(self._core.ram)
 
     def close(self) -> None:
         if not self._is_closed:

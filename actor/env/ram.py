@@ -14,14 +14,20 @@ X_PAGE: Final = 0x006D
 X_IN_PAGE: Final = 0x0086
 Y_VIEWPORT: Final = 0x00B5
 AREA_DATA: Final = 0x00E7
+SPRITES: Final = 0x0200
+X_ON_SCREEN: Final = 0x03AD
 Y_PIXEL: Final = 0x03B8
 CHANGE_AREA_TIMER: Final = 0x06DE
+SCREEN_LEFT_PAGE: Final = 0x071A
+SCREEN_LEFT_IN_PAGE: Final = 0x071C
 POWER: Final = 0x0756
 LIVES: Final = 0x075A
 STAGE: Final = 0x075C
 WORLD: Final = 0x075F
 AREA: Final = 0x0760
 GAME_MODE: Final = 0x0770
+GAME_TASK: Final = 0x0772
+SCROLLED: Final = 0x0775
 PRELEVEL_TIMER: Final = 0x07A0
 SCORE_DIGITS: Final = 0x07DE
 COIN_DIGITS: Final = 0x07ED
@@ -32,6 +38,9 @@ _BOWSER: Final = 0x2D
 _CASTLE_FLAG: Final = 0x31
 _CLIMBING: Final = 3
 _END_OF_WORLD: Final = 2
+_PLAYING: Final = 1
+_IN_A_STAGE: Final = 3
+_UNDER_CONTROL: Final = 0x08
 _LOSING_A_LIFE: Final = 0x06
 _DYING: Final = 0x0B
 # Entering or leaving an area, on a vine, in a pipe, walking by himself. Growing, shrinking and
@@ -124,6 +133,21 @@ def is_dead(ram: Ram) -> bool:
 def is_busy(ram: Ram) -> bool:
     """The game moves Mario by itself and ignores the controller."""
     return int(ram[PLAYER_STATE]) in _BUSY
+
+
+def is_under_control(ram: Ram) -> bool:
+    """The stage is on the screen and the controller moves Mario."""
+    is_in_a_stage = int(ram[GAME_MODE]) == _PLAYING and int(ram[GAME_TASK]) == _IN_A_STAGE
+    return is_in_a_stage and int(ram[PLAYER_STATE]) == _UNDER_CONTROL
+
+
+def screen_left(ram: Ram) -> int:
+    """Pixels from the left end of the area to the left edge of the screen as it is drawn.
+
+    The game scrolls, then draws with the next frame, so what it scrolled last is not seen yet.
+    """
+    left = int(ram[SCREEN_LEFT_PAGE]) * 0x100 + int(ram[SCREEN_LEFT_IN_PAGE])
+    return max(0, left - int(ram[SCROLLED]))
 
 
 def is_world_over(ram: Ram) -> bool:

@@ -61,3 +61,42 @@ def test_epsilon_follows_the_seed_of_the_episode() -> None:
 
     assert first == second
     assert first.result != play(Walker()).result
+
+
+def test_a_look_shows_the_screen_the_values_and_the_action_that_led_here() -> None:
+    player = EpisodePlayer(CorridorEnv(), Walker(), SPEC, epsilon=0.0)
+    player.begin(TASK)
+    before = player.look()
+    player.advance(1)
+    after = player.look()
+
+    assert (before.action, before.q_values, before.action_label) == (None, (), "-")
+    assert (after.action, after.action_label, after.x) == (WALK, "walk", 1)
+    assert after.q_values == (0.0, 1.0, 0.0)
+    assert after.screen.shape == (240, 256, 3)
+    assert (before.screen != after.screen).any()
+    player.close()
+
+
+def test_looking_changes_nothing() -> None:
+    player = EpisodePlayer(CorridorEnv(), Hurdler(), SPEC, epsilon=0.0)
+    player.begin(TASK)
+    player.look()
+    while (played := player.advance(1)) is None:
+        player.look()
+
+    assert player.look().cleared
+    assert played == play(Hurdler())
+    player.close()
+
+
+def test_a_person_may_choose_the_actions() -> None:
+    player = EpisodePlayer(CorridorEnv(), Walker(), SPEC, epsilon=0.0)
+    player.begin(TASK)
+    ends = [player.step(action) for action in (JUMP, JUMP, JUMP)]
+
+    assert ends[:2] == [None, None]
+    assert ends[2] is not None
+    assert ends[2].result.max_x == 6
+    assert player.look().q_values == ()
+    player.close()

@@ -8,6 +8,7 @@ import torch
 from actor.env.corridor import JUMP, STAY, CorridorEnv
 from actor.episode_player import EpisodePlayer
 from actor.evaluator import Evaluator, EvaluatorParts, best_merit, due_checkpoint
+from actor.film_crew import HELD_PICTURES, FilmCrew
 from common.evaluation import EvaluationPlan
 from common.heartbeat import HeartbeatWriter, Identity
 from common.ids import Incarnation
@@ -19,6 +20,7 @@ from common.state_dicts import plain_state_dict
 from common.trace_log import TraceLog
 from learner.checkpoint import prune_checkpoints
 from tests.checkpoint_factory import damage, write_playable_checkpoint
+from tests.film_reading import read_film
 
 SPEC = DataSpec(height=16, width=16, stack=4, num_actions=3, n_step=2)
 IDENTITY = Identity(run_id="tiny", role="evaluator", index=0, incarnation=Incarnation(1))
@@ -29,12 +31,17 @@ def network() -> QuantileNetwork:
     return build_network("small", SPEC, 2).eval()
 
 
-def make_evaluator(folder: Path, network: QuantileNetwork) -> Evaluator:
+def make_evaluator(folder: Path, network: QuantileNetwork, *, is_filmed: bool = False) -> Evaluator:
     (folder / "checkpoints").mkdir(exist_ok=True)
+    player = EpisodePlayer(CorridorEnv(), network, SPEC, epsilon=0.0)
+    videos, maps = folder / "videos", folder / "maps"
     return Evaluator(
         EvaluatorParts(
             peer="evaluator-0",
-            player=EpisodePlayer(CorridorEnv(), network, SPEC, epsilon=0.0),
+            player=player,
+            crew=FilmCrew(player, videos=videos, maps=maps, keep=2, frame_skip=4)
+            if is_filmed
+            else None,
             network=network,
             plan=EvaluationPlan(stages=("1-1",), episodes=6, noop_max=0),
             interval_agent_steps=100,
@@ -191,3 +198,22 @@ def test_pruning_spares_what_is_being_evaluated(tmp_path: Path, network: Quantil
 
     assert read_pointer(checkpoints, BEST_NAME) == "00000000130"
     assert read_pointer(checkpoints, EVALUATING_NAME) is None
+
+
+def test_an_evaluation_is_filmed_with_its_own_network_before_the_next_one(
+    tmp_path: Path, network: QuantileNetwork
+) -> None:
+    skilled, hopeless = skilled_and_hopeless(network)
+    checkpoints = tmp_path / "checkpoints"
+    write_playable_checkpoint(checkpoints, 130, skilled, updates=9)
+    evaluator = make_evaluator(tmp_path, network, is_filmed=True)
+    evaluator.tick()
+    write_playable_checkpoint(checkpoints, 240, hopeless, updates=10)
+    work(evaluator, ticks=60)
+
+    films = {path.name: len(read_film(path).pictures) for path in tmp_path.glob("videos/*.mp4")}
+    jumps, stays = 3, 64  # until the pit in cell 6, and until the corridor's limit
+    assert films == {
+        "eval-00000000130-best.mp4": 1 + jumps + HELD_PICTURES,
+        "eval-00000000240-best.mp4": 1 + stays + HELD_PICTURES,
+    }

@@ -74,6 +74,7 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
         "evaluators": [-1, 2],
         "eval_interval_agent_steps": [0, -1],
         "eval_episodes": [0, 100_001],
+        "eval_films": [-1, 10_001],
         "eval_noop_max": [-1, 10_001],
     },
     ReplaySettings: {

@@ -13,12 +13,12 @@ import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
 from common.errors import ConfigError, ExitCode, MarioError
 from common.lifecycle import StopFlag
+from launch.room_process import LOW_PRIORITY, SOCKET_VARIABLE, require_extra
 
 PROGRAM = Program(
     name="python launch/dashboard.py",
@@ -32,8 +32,6 @@ Examples:
 """,
 )
 TOKEN_VARIABLE = "WARPZONE_DASHBOARD_TOKEN"  # noqa: S105 - the name of it
-SOCKET_VARIABLE = "WARPZONE_DASHBOARD_SOCKET"
-"""Set by the launcher: the descriptor of a socket that it has opened already."""
 MAX_PORT = 65_535
 
 
@@ -76,14 +74,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def require_extra() -> None:
-    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
-    if missing:
-        raise ConfigError(
-            f"the control room needs {' and '.join(missing)}; run: pip install '.[dashboard]'"
-        )
-
-
 def show(args: DashboardArgs) -> ExitCode:
     """Serve until a signal ends it."""
     # An extra that only this command needs.
@@ -108,6 +98,7 @@ def show(args: DashboardArgs) -> ExitCode:
     socket_word = os.environ.get(SOCKET_VARIABLE)
     if socket_word:
         StopFlag.on_signals().end_with_parent(signal.SIGTERM)
+        os.nice(LOW_PRIORITY)
         listener = server.inherited(socket_word)
     else:
         listener = server.listen(args.host, args.port)
@@ -130,7 +121,9 @@ def read_token(args: DashboardArgs) -> str:
     if args.token_file:
         token = _token_in(Path(args.token_file).expanduser())
     if token and (len(token) < 16 or not token.isascii() or not token.isprintable()):  # noqa: PLR2004
-        raise ConfigError("a token has at least 16 plain characters; make one with: openssl rand -hex 16")
+        raise ConfigError(
+            "a token has at least 16 plain characters; make one with: openssl rand -hex 16"
+        )
     return token
 
 

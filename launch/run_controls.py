@@ -120,9 +120,7 @@ def send_control(paths: RunPaths, name: str, value: float | None, who: str) -> C
     return Confirmation(name=name, value=confirmed, who=who, time_s=time.time(), words=words)
 
 
-def _send(
-    paths: RunPaths, control: ControlSpec, value: float | None
-) -> tuple[float | None, str]:
+def _send(paths: RunPaths, control: ControlSpec, value: float | None) -> tuple[float | None, str]:
     if control.goes_to == "learner" or value is None:
         raise ConfigError(f"{control.name}: this run has no control channel")
     settings = load_settings(paths.config)

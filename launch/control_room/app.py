@@ -7,9 +7,9 @@ import json
 import re
 import secrets
 from dataclasses import dataclass, field
-from typing import Annotated, Final
+from typing import Final
 
-from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi import FastAPI, HTTPException, Request
 from starlette.responses import Response
 
 from common.ids import PEER_ID_PATTERN
@@ -18,7 +18,7 @@ from launch.control_room.curves import CurveQuery, draw
 from launch.control_room.episode_log import STAGE_PATTERN
 from launch.control_room.event_stream import EventStream, SharedEvents, StreamCount
 from launch.control_room.level_maps import picture_of
-from launch.control_room.library import ACTIVE_WITHIN_S, Library
+from launch.control_room.library import Library
 from launch.control_room.machines import log_of
 from launch.control_room.page_files import PageFile, load_page
 from launch.control_room.panels import PANELS
@@ -99,11 +99,6 @@ def reader_of(room: Room, run: str) -> RunReader:
 
 
 def add_runs(app: FastAPI, room: Room) -> None:
-    def known(run: str) -> RunReader:
-        return reader_of(room, run)
-
-    Reader = Annotated[RunReader, Depends(known)]  # noqa: N806 - an alias of a type
-
     @app.api_route("/api/runs", methods=READ)
     def runs() -> Response:
         names = room.library.names()[:RUN_LIST]
@@ -112,17 +107,20 @@ def add_runs(app: FastAPI, room: Room) -> None:
         return answer(as_json({**about, "panels": [panel.to_json() for panel in PANELS]}))
 
     @app.api_route("/api/runs/{run}/state", methods=READ)
-    def state(reader: Reader) -> Response:
+    def state(run: str) -> Response:
+        reader = reader_of(room, run)
         return answer(as_json(reader.state()))
 
     @app.api_route("/api/runs/{run}/curves", methods=READ)
-    def curves(reader: Reader, request: Request) -> Response:
+    def curves(run: str, request: Request) -> Response:
+        reader = reader_of(room, run)
         query = CurveQuery.of(dict(request.query_params))
         key = (id(reader), reader.metrics.seen, len(reader.evaluations), query)
         return answer(room.answers.get(key, lambda: as_json(draw(reader, query))))
 
     @app.api_route("/api/runs/{run}/log/{peer}", methods=READ)
-    def log(reader: Reader, peer: str) -> Response:
+    def log(run: str, peer: str) -> Response:
+        reader = reader_of(room, run)
         checked = _match(PEER_ID_PATTERN, peer)
         return answer(as_json({"lines": log_of(reader.paths, checked, LOG_LINES)}))
 
@@ -132,9 +130,7 @@ def add_runs(app: FastAPI, room: Room) -> None:
         if room.streams.is_full:
             raise HTTPException(503, "too many viewers", {"retry-after": "10"})
         seen = request.headers.get("last-event-id", "")
-        return EventStream(
-            room.events_of(reader), room.streams, seen, reader.paths.root.is_dir
-        )
+        return EventStream(room.events_of(reader), room.streams, seen, reader.paths.root.is_dir)
 
     @app.api_route("/metrics", methods=READ)
     def metrics() -> Response:
@@ -143,7 +139,7 @@ def add_runs(app: FastAPI, room: Room) -> None:
 
 def _active_states(room: Room) -> list[Json]:
     """Of the runs that were written to lately: Prometheus asks for what is now."""
-    states = []
+    states: list[Json] = []
     for name in room.library.names()[:MAX_EXPOSED]:
         reader = room.library.reader(name)
         if reader is None:
@@ -161,13 +157,9 @@ def _match(pattern: re.Pattern[str], word: str) -> str:
 
 
 def add_pictures(app: FastAPI, room: Room) -> None:
-    def known(run: str) -> RunReader:
-        return reader_of(room, run)
-
-    Reader = Annotated[RunReader, Depends(known)]  # noqa: N806 - an alias of a type
-
     @app.api_route("/api/runs/{run}/live", methods=READ)
-    def live(reader: Reader, request: Request) -> Response:
+    def live(run: str, request: Request) -> Response:
+        reader = reader_of(room, run)
         words = request.query_params.get("peers", "").split(",")
         peers = [word for word in words if PEER_ID_PATTERN.fullmatch(word)]
         told = {str(row["name"]) for row in _processes(reader)}
@@ -177,22 +169,26 @@ def add_pictures(app: FastAPI, room: Room) -> None:
         return answer(as_json({"actors": reader.live.states(peers)}))
 
     @app.api_route("/api/runs/{run}/live/{peer}/frame", methods=READ)
-    def frame(reader: Reader, peer: str) -> Response:
+    def frame(run: str, peer: str) -> Response:
+        reader = reader_of(room, run)
         found = reader.live.frame(_match(PEER_ID_PATTERN, peer))
         if found is None:
             raise HTTPException(404, "this actor shows nothing now")
         return answer(found[1], found[0])
 
     @app.api_route("/api/runs/{run}/levels", methods=READ)
-    def levels(reader: Reader) -> Response:
+    def levels(run: str) -> Response:
+        reader = reader_of(room, run)
         return answer(as_json({"stages": reader.stages()}))
 
     @app.api_route("/api/runs/{run}/levels/{stage}", methods=READ)
-    def level(reader: Reader, stage: str) -> Response:
+    def level(run: str, stage: str) -> Response:
+        reader = reader_of(room, run)
         return answer(as_json(reader.stage(_match(STAGE_PATTERN, stage))))
 
     @app.api_route("/api/runs/{run}/levels/{stage}/picture", methods=READ)
-    def picture(reader: Reader, stage: str) -> Response:
+    def picture(run: str, stage: str) -> Response:
+        reader = reader_of(room, run)
         folder = reader.paths.root / "maps"
         checked = _match(STAGE_PATTERN, stage)
         content = read_bytes(folder / f"{checked}.png", MAX_PICTURE_BYTES)

@@ -92,9 +92,7 @@ def _draw_evaluations(reader: RunReader, panel: Panel, query: CurveQuery) -> dic
     return {"stages": drawn}
 
 
-def _evaluation_axis(
-    reader: RunReader, records: Sequence[dict[str, object]], axis: str
-) -> Floats:
+def _evaluation_axis(reader: RunReader, records: Sequence[dict[str, object]], axis: str) -> Floats:
     steps = np.asarray([as_float(record.get("global_step")) for record in records])
     if axis == "steps":
         return steps

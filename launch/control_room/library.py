@@ -17,7 +17,6 @@ from launch.control_room.safe_files import modified_s
 MAX_READERS: Final = 12
 """More runs than this are not kept in memory at once; the one not looked at for longest goes."""
 MAX_RUNS: Final = 500
-ACTIVE_WITHIN_S: Final = 60.0
 MARKS: Final = ("metrics.jsonl", "config.json", "heartbeats")
 """What makes a folder a run."""
 

@@ -20,7 +20,7 @@ STALE_AFTER_S: Final = 6.0
 MAX_FRAME_BYTES: Final = 1024 * 1024
 MAX_STATE_BYTES: Final = 64 * 1024
 PICTURES: Final = {".jpg": "image/jpeg", ".png": "image/png"}
-SHOWN: Final = (
+SHOWN: Final[tuple[str, ...]] = (
     *("time", "env_index", "stage", "x", "y", "action", "action_labels", "q_values", "epsilon"),
     *("was_random", "agent_steps"),
 )

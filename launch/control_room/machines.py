@@ -15,6 +15,8 @@ from common.run_paths import RunPaths
 from launch.control_room.now import number
 from launch.control_room.safe_files import read_bytes, tail_lines, tail_records
 
+Beats = Mapping[str, Sequence[Mapping[str, object]]]
+"""The newest heartbeats by process, oldest first."""
 Level = Literal["good", "waiting", "bad", "ended"]
 BEAT_TAIL_BYTES: Final = 96 * 1024
 LOG_TAIL_BYTES: Final = 256 * 1024
@@ -26,7 +28,7 @@ END_LINE: Final = re.compile(
     r"^(?P<when>\S+ \S+) \w+ \[.*?\] process ended(?P<how>, restarting| for good) "
     r"child=(?P<child>\S+) reason=(?P<reason>.*) exit_code=(?P<code>-?\d+) restarts=(?P<count>\d+)"
 )
-SHOWN: Final = (
+SHOWN: Final[tuple[str, ...]] = (
     *("time", "role", "index", "pid", "uptime_s", "state", "progress", "progress_per_s"),
     *("cpu_percent", "rss_mb", "threads", "open_files", "share_wait", "weight_version"),
     *("weight_age_s", "episodes_unsent", "blocks_dropped", "max_x", "checkpoint_error"),
@@ -68,7 +70,7 @@ def read_beats(paths: RunPaths) -> dict[str, list[dict[str, object]]]:
     return {peer: records for peer, records in beats.items() if records}
 
 
-def is_over(beats: Mapping[str, Sequence[Mapping[str, object]]], paths: RunPaths, life: Life) -> bool:
+def is_over(beats: Beats, paths: RunPaths, life: Life) -> bool:
     """Nobody of the run lives here, and none that may live elsewhere was heard of lately."""
     last = [records[-1] for records in beats.values()]
     ages = [life.now_s - (number(beat.get("time")) or 0.0) for beat in last]
@@ -95,9 +97,7 @@ class RunState:
     """Its processes live on this machine, so one that does not is gone."""
 
 
-def run_state(
-    beats: Mapping[str, Sequence[Mapping[str, object]]], paths: RunPaths, life: Life
-) -> RunState:
+def run_state(beats: Beats, paths: RunPaths, life: Life) -> RunState:
     local = any(_lives(records[-1], life) for records in beats.values())
     return RunState(over=is_over(beats, paths, life), local=local)
 
@@ -117,8 +117,8 @@ def judge(beat: Mapping[str, object], state: RunState, life: Life) -> tuple[Leve
 
 
 def describe_processes(
-    beats: Mapping[str, Sequence[Mapping[str, object]]],
-    ends: Mapping[str, Sequence[Mapping[str, object]]],
+    beats: Beats,
+    ends: Beats,
     state: RunState,
     life: Life,
 ) -> list[dict[str, object]]:
@@ -147,7 +147,7 @@ def _place(peer: str) -> tuple[int, int]:
     return place, int(index)
 
 
-def describe_gpus(beats: Mapping[str, Sequence[Mapping[str, object]]]) -> list[dict[str, object]]:
+def describe_gpus(beats: Beats) -> list[dict[str, object]]:
     """One row per board, as the learner read it last."""
     learner = (beats.get("learner-0") or [{}])[-1]
     found: dict[int, dict[str, object]] = {}
@@ -179,4 +179,3 @@ def read_ends(paths: RunPaths) -> dict[str, list[dict[str, object]]]:
 def log_of(paths: RunPaths, peer: str, count: int) -> list[str]:
     """The last lines of the log of a process; `peer` must be a name that we know."""
     return [line[:400] for line in tail_lines(paths.process_log(peer), count, LOG_TAIL_BYTES)]
-

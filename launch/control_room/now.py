@@ -41,15 +41,19 @@ def bottleneck_sentence(metrics: Values, learning_starts: float | None) -> str:
     actors, learner = (number(metrics.get(f"wait_share_{part}")) for part in ("actors", "learner"))
     slowest = metrics.get("bottleneck")
     if slowest == "actors" and learner is not None:
-        return f"The learner waits for the actors {learner:.0%} of the time.{_why(metrics)}"
+        return f"The learner waits for the actors {_percent(learner)} of the time.{_why(metrics)}"
     if slowest == "learner" and actors is not None:
-        return f"The actors wait for the learner {actors:.0%} of the time.{_why(metrics)}"
+        return f"The actors wait for the learner {_percent(actors)} of the time.{_why(metrics)}"
     if slowest == "replay" and actors is not None and learner is not None:
         return (
-            f"Everybody waits for the replay server: the actors {actors:.0%}, "
-            f"the learner {learner:.0%} of the time.{_why(metrics)}"
+            f"Everybody waits for the replay server: the actors {_percent(actors)}, "
+            f"the learner {_percent(learner)} of the time.{_why(metrics)}"
         )
     return "Who waits for whom is not known yet: not every part has reported."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _why(metrics: Values) -> str:
@@ -61,7 +65,7 @@ def _why(metrics: Values) -> str:
     top = max(shares, key=lambda one: float(str(one["share"])))
     words = str(PHASES[part][str(top["phase"])]).partition(";")[0]
     return f" {PART_WORDS[part].capitalize()} spend{'' if part == 'actors' else 's'} " + (
-        f"{float(str(top['share'])):.0%} on: {words}."
+        f"{_percent(float(str(top['share'])))} on: {words}."
     )
 
 

@@ -46,16 +46,16 @@ def smooth(values: Floats, weight: float) -> Floats:
 
 
 def _decayed_sum(values: Floats, weight: float) -> Floats:
-    """sum over j <= i of weight^(i - j) * values[j], a block at a time: a loop over rows is slow."""
+    """Sum over j <= i of weight^(i - j) * values[j]; by blocks, a loop over rows would be slow."""
     padded = np.pad(values, (0, -len(values) % SMOOTH_BLOCK)).reshape(-1, SMOOTH_BLOCK)
     place = np.arange(SMOOTH_BLOCK)
     distance = place[:, None] - place[None, :]
     kernel = np.where(distance >= 0, weight ** np.maximum(distance, 0), 0.0)
     sums = padded @ kernel.T
     fade, carried = weight ** (place + 1.0), 0.0
-    for block in sums:
-        block += carried * fade
-        carried = block[-1]
+    for number in range(len(sums)):
+        sums[number] += carried * fade
+        carried = float(sums[number, -1])
     return sums.reshape(-1)[: len(values)]
 
 

@@ -83,7 +83,7 @@ export class Events {
         });
         if (response.status === 404) return this.handlers.onGone();
         if (!response.ok) throw new Error(String(response.status));
-        this.handlers.onLink("good", "live");
+        this.handlers.onLink("good", "connected");
         await this.read(response.body.getReader());
       } catch (error) {
         if (this.stopped.signal.aborted) return;

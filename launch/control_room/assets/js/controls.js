@@ -4,6 +4,7 @@ import { getJson, postJson, runPath } from "./api.js";
 import { el, fill } from "./dom.js";
 import { clock, figure } from "./words.js";
 
+const ACTIONS = { checkpoint: "Save", stop: "Stop" };
 const CURRENT = { samples_per_insert: "samples_per_insert_target" };
 
 export class ControlsView {
@@ -20,7 +21,7 @@ export class ControlsView {
     this.state = state;
     for (const [name, metric] of Object.entries(CURRENT)) {
       const shown = this.root.querySelector(`[data-current="${name}"]`);
-      if (shown) shown.textContent = `now ${figure(state.metrics[metric])}`;
+      if (shown) shown.textContent = `; now ${figure(state.metrics[metric])}`;
     }
   }
 
@@ -32,7 +33,6 @@ export class ControlsView {
       return;
     }
     this.who = el("input", { type: "text", maxlength: 40, value: localStorage.getItem("who") ?? "", placeholder: "your name", id: "who", oninput: (event) => localStorage.setItem("who", event.target.value) });
-    this.who.style.textAlign = "left";
     this.history = el("div", {});
     const forms = told.controls.map((control) => this.form(control));
     fill(
@@ -40,7 +40,7 @@ export class ControlsView {
       el(
         "div",
         { class: "grid desk" },
-        el("section", { class: "card" }, el("header", {}, el("h2", {}, "Change this run"), el("label", { class: "note control-who" }, "as ", this.who)), forms),
+        el("section", { class: "card" }, el("header", {}, el("h2", {}, "Change this run"), el("label", { class: "note who" }, "as ", this.who)), forms),
         el("section", { class: "card" }, el("header", {}, el("h2", {}, "Changed so far")), this.history),
       ),
     );
@@ -51,13 +51,13 @@ export class ControlsView {
   form(control) {
     const isAction = control.kind === "action";
     const input = isAction ? "" : el("input", { type: "number", step: "any", min: control.least, max: control.most, "aria-label": control.title });
-    const button = el("button", { class: control.name === "stop" ? "plain danger" : "plain", type: "button" }, isAction ? "Do it" : "Set");
+    const button = el("button", { class: control.name === "stop" ? "plain danger" : "plain", type: "button" }, ACTIONS[control.name] ?? "Set");
     const output = el("output", {});
     button.addEventListener("click", () => this.send(control, input, button, output));
     return el(
       "div",
       { class: "control", "data-control": control.name },
-      el("div", {}, el("b", {}, control.title), el("div", { class: "note" }, control.meaning, " ", el("span", { "data-current": control.name }))),
+      el("div", {}, el("b", {}, control.title), el("div", { class: "note" }, control.meaning, el("span", { "data-current": control.name }))),
       el("div", { class: "act" }, input, button),
       output,
     );

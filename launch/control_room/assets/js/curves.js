@@ -124,8 +124,8 @@ class Chart {
     this.box = el("div", { class: "chart" });
     this.nothing = el("div", { class: "nothing" }, "nothing was measured yet");
     this.box.append(this.nothing);
-    const title = panel.unit && !panel.percent ? `${panel.title}, ${panel.unit}` : panel.title;
-    this.root = el("article", { class: "card panel", "data-panel": panel.key, title: panel.meanings.join("\n") }, el("header", {}, el("h2", {}, title), this.keys), this.box);
+    const unit = panel.unit && !panel.percent ? el("small", {}, panel.unit) : "";
+    this.root = el("article", { class: "card panel", "data-panel": panel.key, title: panel.meanings.join("\n") }, el("header", {}, el("h2", {}, panel.title, unit), this.keys), this.box);
   }
 
   close() {
@@ -153,7 +153,7 @@ class Chart {
         names.forEach((name, index) => {
           const isBand = index >= panel.names.length;
           const label = [several ? view.runs[runIndex] : "", blocks.length > 1 ? stage : "", several && panel.names.length === 1 ? "" : panel.labels[index]].filter(Boolean).join(" ");
-          const place = several ? runIndex : blocks.length > 1 ? stageIndex : index;
+          const place = several ? runIndex : blocks.length > 1 ? stageIndex : isBand ? 0 : index;
           curves.push({ label, isBand, bandPlace: index - panel.names.length, place, dim: several ? index : 0 });
         });
       });
@@ -196,6 +196,7 @@ class Chart {
     return {
       width: this.box.clientWidth || 400,
       height: this.box.clientHeight || 190,
+      padding: [10, 10, 0, 0],
       cursor: { sync: { key: "curves" }, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
       scales: { x: { time: view.axis === "time" }, y: { distr: panel.log_scale ? 3 : 1, range: panel.percent ? (_, low, high) => [0, Math.max(0.05, Math.min(1, high * 1.1))] : undefined } },
       axes: [{ ...axis, size: 28, values: xValues, space: 70 }, { ...axis, size: 52, space: 30, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : value(tick))) }],

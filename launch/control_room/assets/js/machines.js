@@ -81,7 +81,7 @@ class ProcessRow {
     const { beat, ends, restarts } = process;
     fill(this.rate, el("span", {}, `${figure(beat.progress_per_s)}/s`), spark(process.rates, 20));
     const cpu = Math.min(100, beat.cpu_percent ?? 0);
-    fill(this.meter, el("span", { class: "track" }, el("span", { style: { width: `${cpu}%` } })), el("span", { class: "right" }, `${figure(beat.cpu_percent)} %`));
+    fill(this.meter, el("span", { class: "track" }, el("span", { style: { width: `${cpu}%` } })), el("span", { class: "right" }, `${count(beat.cpu_percent)} %`));
     this.memory.textContent = `${count(beat.rss_mb)} MB`;
     this.restarts.textContent = restarts ? `${restarts} ×` : "none";
     const last = ends.at(-1);

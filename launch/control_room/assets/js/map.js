@@ -141,14 +141,14 @@ export class MapView {
   drawDeaths(context, deaths) {
     const heat = new Map();
     for (const [, x, y] of deaths) {
-      const place = `${Math.floor(x / DEATH_BIN)},${y === null ? -1 : Math.floor(y / DEATH_BIN)}`;
+      const place = `${Math.floor(x / DEATH_BIN)},${y === null ? -1 : Math.max(0, Math.floor(y / DEATH_BIN))}`;
       heat.set(place, (heat.get(place) ?? 0) + 1);
     }
     const most = Math.max(1, ...heat.values());
     for (const [place, deathsHere] of heat) {
       const [column, row] = place.split(",").map(Number);
       const share = Math.sqrt(deathsHere / most);
-      const x = (column + 0.5) * DEATH_BIN, y = row < 0 ? HEIGHT - 24 : Math.min((row + 0.5) * DEATH_BIN, HEIGHT - 8);
+      const x = (column + 0.5) * DEATH_BIN, y = row < 0 ? HEIGHT - 24 : screenRow((row + 0.5) * DEATH_BIN);
       const radius = 7 + 20 * share;
       const glow = context.createRadialGradient(x, y, 0, x, y, radius);
       glow.addColorStop(0, heatColour(share, 0.35 + 0.6 * share));
@@ -162,7 +162,7 @@ export class MapView {
     context.strokeStyle = colour("--c1");
     context.lineWidth = 2;
     context.beginPath();
-    path.forEach(([, x, y], index) => (index && Math.abs(x - path[index - 1][1]) < 64 ? context.lineTo(x, y ?? 200) : context.moveTo(x, y ?? 200)));
+    path.forEach(([, x, y], index) => (index && Math.abs(x - path[index - 1][1]) < 64 ? context.lineTo(x, screenRow(y)) : context.moveTo(x, screenRow(y))));
     context.stroke();
   }
 
@@ -199,6 +199,7 @@ export class MapView {
       {
         width: this.chart.clientWidth || 600,
         height: this.chart.clientHeight || 190,
+        padding: [10, 10, 0, 0],
         scales: { x: { time: false } },
         axes: [{ ...axis, size: 28, values: (_, ticks) => ticks.map((tick) => short(tick)) }, { ...axis, size: 52 }],
         series: [{}, { stroke: colour("--c3"), width: 1.8, paths: uPlot.paths.stepped({ align: 1 }), fill: `${colour("--c3")}1c` }],
@@ -207,6 +208,11 @@ export class MapView {
       this.chart,
     );
   }
+}
+
+// The game counts heights from below; a picture counts rows from above. Mario is 16 pixels tall.
+function screenRow(height) {
+  return Math.max(8, Math.min(HEIGHT - 8, 255 - (height ?? 79) + 8));
 }
 
 // From amber to red, as embers.

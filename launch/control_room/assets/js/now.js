@@ -40,21 +40,21 @@ export class NowView {
       kpi("Agent steps", short(m.global_step), budget, `${figure(m.env_steps_per_sec)} per second`, sparks.env_steps_per_sec),
       kpi("Updates", short(m.updates), "", `${figure(m.updates_per_sec)} per second`, sparks.updates_per_sec),
       evaluationCard(evaluation),
-      kpi("Clears in training", count(m.clears_total), `of ${short(m.episodes_total)} episodes`, `${percent(m.recent_clear_rate)} of the last 100`, sparks.recent_clear_rate),
+      kpi("Clears in training", count(m.clears_total), `of ${short(m.episodes_total)}`, `${percent(m.recent_clear_rate)} of the last 100`, sparks.recent_clear_rate),
       kpi("Mean x", count(m.env_mean_x_pos), "pixels", `best ${count(m.env_max_x_pos)}`, sparks.env_mean_x_pos),
       kpi("Return", figure(m.recent_return_p50), "median", `90 %: ${figure(m.recent_return_p90)}, 99 %: ${figure(m.recent_return_p99)}`, sparks.recent_return_p50),
-      kpi("Loss", figure(m.loss_total), "", `gradient norm ${figure(m.grad_norm)}`, sparks.loss_total),
-      kpi("Mean Q", figure(m.q_mean), "", `learning rate ${figure(m.learning_rate)}`, sparks.q_mean),
-      kpi("Samples per insert", figure(m.samples_per_insert), `target ${figure(m.samples_per_insert_target)}`, "how often a step is learned from", sparks.samples_per_insert),
+      kpi("Loss", figure(m.loss_total ?? last(sparks.loss_total)), "", `gradient norm ${figure(m.grad_norm)}`, sparks.loss_total),
+      kpi("Mean Q", figure(m.q_mean ?? last(sparks.q_mean)), "", `learning rate ${figure(m.learning_rate)}`, sparks.q_mean),
+      kpi("Samples per insert", figure(m.samples_per_insert), `target ${figure(m.samples_per_insert_target)}`, "uses of each agent step", sparks.samples_per_insert),
       kpi("Replay", percent(m.replay_fill_rate), "full", `${short(m.replay_size)} of ${short(m.replay_capacity)} transitions`, sparks.replay_fill_rate),
       kpi("Weight lag", figure(m.weight_lag_updates), "updates", `version ${short(m.weight_version)}`, sparks.weight_lag_updates),
-      kpi("Actors", count(m.actors_alive), "alive", `${count(m.replay_bad_messages_total)} bad messages, ${count(m.skipped_updates_total)} skipped updates`, []),
+      kpi("Actors", count(m.actors_alive), "alive", `${count(m.replay_bad_messages_total)} bad messages`, []),
     );
   }
 
   showEvaluations({ evaluations }) {
     const heads = ["Agent steps", "Stage", "Clear rate", "95 % interval", "Median x", "Return", "When"];
-    const rows = evaluations.map((one) =>
+    const rows = evaluations.slice(0, 8).map((one) =>
       el(
         "tr",
         {},
@@ -95,12 +95,16 @@ export class NowView {
   close() {}
 }
 
+// A line without an update has no loss; the one before it has.
+const last = (values) => values.findLast((value) => value !== null);
+
 function waitRow(part, name, { metrics, shares }) {
   const waits = metrics[`wait_share_${part}`];
   const phases = (shares[part] ?? []).filter((one) => one.share > 0.004).sort((a, b) => b.share - a.share);
   const bars = phases.map((one, index) =>
     el("span", { title: `${one.phase}: ${percent(one.share, 1)} (${one.meaning})`, style: { width: percent(one.share, 2).replace(" ", ""), background: seriesColour(index), opacity: "0.85" } }),
   );
+  if (!bars.length && typeof waits === "number") bars.push(el("span", { style: { width: percent(1 - waits, 2).replace(" ", ""), background: seriesColour(0), opacity: "0.6" } }));
   const named = phases.filter((one) => one.share >= MIN_LABELLED_SHARE).slice(0, 5);
   const key = named.map((one, index) => el("span", {}, el("i", { style: { background: seriesColour(index) } }), `${one.phase} ${percent(one.share)}`));
   return el(
@@ -130,7 +134,7 @@ function evaluationCard(one) {
     { class: "card kpi", title: "share of greedy episodes that clear, with its 95 % Wilson interval" },
     el("h2", {}, "Evaluation clear rate"),
     el("div", { class: "value" }, percent(one.clear_rate), el("small", {}, `${percent(one.clear_rate_low)} to ${percent(one.clear_rate_high)}`)),
-    el("div", { class: "sub" }, `stage ${one.stage ?? "?"}, ${count(one.clears)} of ${count(one.episodes)} at ${short(one.global_step)} steps`),
+    el("div", { class: "sub" }, `${one.stage ?? "?"}: ${count(one.clears)} of ${count(one.episodes)} at ${short(one.global_step)}`),
     el("div", { class: "interval" }, el("span", { class: "range", style: span }), el("span", { class: "point", style: { left: `${100 * one.clear_rate}%` } })),
   );
 }

@@ -11,9 +11,9 @@ export function count(value, digits = 0) {
 export function short(value, digits = 1) {
   if (!isNumber(value)) return "–";
   const size = Math.abs(value);
-  if (size >= 1e9) return `${(value / 1e9).toFixed(2)} G`;
-  if (size >= 1e6) return `${(value / 1e6).toFixed(2)} M`;
-  if (size >= 1e4) return `${(value / 1e3).toFixed(1)} k`;
+  if (size >= 1e9) return `${+(value / 1e9).toFixed(2)} G`;
+  if (size >= 1e6) return `${+(value / 1e6).toFixed(2)} M`;
+  if (size >= 1e4) return `${+(value / 1e3).toFixed(1)} k`;
   if (size >= 100 || Number.isInteger(value)) return count(value);
   return value.toFixed(digits);
 }

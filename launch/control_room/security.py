@@ -19,6 +19,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MAX_TARGET_BYTES: Final = 2_048
+MAX_HEADER_BYTES: Final = 16 * 1024
 MIN_TOKEN_CHARACTERS: Final = 16
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 READING: Final = frozenset({"GET", "HEAD"})
@@ -105,10 +106,9 @@ def is_allowed_host(header: str, rules: Rules) -> bool:
 def judge_request(scope: Scope, rules: Rules) -> Refusal | None:
     """None, or why the request is not answered."""
     headers = list(scope.get("headers", []))
+    if (refusal := judge_form(scope, headers)) is not None:
+        return refusal
     path, method = str(scope.get("path", "")), str(scope.get("method", ""))
-    raw = bytes(scope.get("raw_path") or path.encode()) + bytes(scope.get("query_string", b""))
-    if len(raw) > MAX_TARGET_BYTES:
-        return Refusal(414, "the address is too long")
     if "\0" in path or "\\" in path or "%" in path or ".." in path.split("/"):
         return Refusal(404, "there is nothing at this address")
     hosts = values_of(headers, b"host")
@@ -119,6 +119,20 @@ def judge_request(scope: Scope, rules: Rules) -> Refusal | None:
     if method not in READING and not (method == "POST" and rules.allow_control):
         return Refusal(405, "only GET and HEAD are answered here")
     return judge_token(headers, path, method, rules)
+
+
+def judge_form(scope: Scope, headers: list[tuple[bytes, bytes]]) -> Refusal | None:
+    """What no browser sends, before anything in it is believed."""
+    path = bytes(scope.get("raw_path") or str(scope.get("path", "")).encode())
+    if len(path) + len(bytes(scope.get("query_string", b""))) > MAX_TARGET_BYTES:
+        return Refusal(414, "the address is too long")
+    if sum(len(name) + len(value) for name, value in headers) > MAX_HEADER_BYTES:
+        return Refusal(431, "the headers are too long")
+    if scope.get("http_version", "1.1") not in ("1.0", "1.1"):
+        return Refusal(505, "HTTP 1.0 and 1.1 are spoken here")
+    if values_of(headers, b"transfer-encoding") and values_of(headers, b"content-length"):
+        return Refusal(400, "two lengths for one request")
+    return None
 
 
 def judge_origin(headers: list[tuple[bytes, bytes]], host: str, path: str) -> Refusal | None:

@@ -14,10 +14,9 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from common.errors import ConfigError, ExitCode
-from launch.control_room.security import App, is_loopback
+from launch.control_room.security import MAX_HEADER_BYTES, App, is_loopback
 
 MAX_CONNECTIONS: Final = 400
-MAX_HEADER_BYTES: Final = 16 * 1024
 HEADER_DEADLINE_S: Final = 10.0
 KEEP_ALIVE_S: Final = 15
 STOP_DEADLINE_S: Final = 1
@@ -66,8 +65,8 @@ def address_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def serve(app: App, listener: socket.socket) -> ExitCode:
-    """Until SIGINT, which is raised, or SIGTERM."""
+def make_server(app: App) -> uvicorn.Server:
+    """Bounded in connections, headers and waits; it keeps no log of who asked for what."""
     config = uvicorn.Config(
         app,
         http=PatientProtocol,
@@ -85,11 +84,16 @@ def serve(app: App, listener: socket.socket) -> ExitCode:
         timeout_graceful_shutdown=STOP_DEADLINE_S,
     )
     # What uvicorn tells of requests goes nowhere: addresses are not ours to keep.
-    logging.getLogger("uvicorn").setLevel(logging.ERROR)
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+    return uvicorn.Server(config)
+
+
+def serve(app: App, listener: socket.socket) -> ExitCode:
+    """Until SIGINT, which is raised, or SIGTERM."""
     ended: list[int] = []
     # uvicorn ends in order and then raises the signal once more, for us.
     signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
-    uvicorn.Server(config).run(sockets=[listener])
+    make_server(app).run(sockets=[listener])
     return ExitCode.TERMINATED if ended else ExitCode.DONE
 
 

@@ -47,7 +47,7 @@ def keep_beating(folder: Path, stop: threading.Event) -> threading.Thread:
                 if not (live / f"{peer}.want").exists():
                     continue
                 screen = np.full((240, 256, 3), (number * 20) % 256, dtype=np.uint8)
-                state = {"peer": peer, "stage": "1-1", "x": number, "action": 1}
+                state: dict[str, object] = {"peer": peer, "stage": "1-1", "x": number, "action": 1}
                 state |= {"action_labels": ["NOOP", "right"], "q_values": [1.0, 2.0 + number]}
                 put(live / f"{peer}.jpg", cv2.imencode(".jpg", screen)[1].tobytes())
                 put(live / f"{peer}.json", json.dumps(state).encode())

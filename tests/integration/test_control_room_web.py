@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import psutil
 import pytest
 
-from launch.control_room import event_stream, server
-from launch.control_room.event_stream import StreamCount
+from launch.control_room import server
 from launch.control_room.security import Rules
-from tests.run_folders import beat, make_run, metrics_record, write_lines
+from tests.run_folders import beat, make_run, write_lines
 from tests.served_room import raw_request, served_room, status_of
-from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -123,8 +117,8 @@ def test_links_in_a_run_are_not_followed(port: int, folder: Path) -> None:
     record = {"area": 1, "x0": 0, "width": 1, "height": 1}
     (folder / "r/maps/1-1.json").write_text(json.dumps(record), encoding="utf-8")
 
-    for path in ("live/actor-0/frame", "levels/1-1/picture", "log/actor-0"):
-        assert SECRET not in get(port, f"/api/runs/r/{path}").text
+    for rest in ("live/actor-0/frame", "levels/1-1/picture", "log/actor-0"):
+        assert SECRET not in get(port, f"/api/runs/r/{rest}").text
 
 
 @pytest.mark.parametrize(
@@ -204,104 +198,6 @@ def test_a_slow_client_is_let_go_and_holds_up_nobody(
         connection.close()
 
 
-def events_of(answer: httpx.Response) -> Iterator[dict[str, str]]:
-    """The events of a stream as they come."""
-    fields: dict[str, str] = {}
-    for line in answer.iter_lines():
-        if line:
-            name, _, value = line.partition(": ")
-            fields[name] = value
-        elif "data" in fields:
-            yield fields
-            fields = {}
-
-
-def open_events(port: int, **headers: str) -> httpx.Client:
-    return httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=10.0)
-
-
-def test_events_come_when_files_grow_and_resume_where_they_were(port: int, folder: Path) -> None:
-    with open_events(port) as client, client.stream("GET", "/api/runs/r/events") as stream:
-        first = next(events_of(stream))
-    lines = [metrics_record(9_000)]
-    write_lines(folder / "r" / "metrics.jsonl", lines)
-    resumed = {"Last-Event-ID": first["id"]}
-    with open_events(port, **resumed) as client, client.stream("GET", "/api/runs/r/events") as s:
-        second = next(events_of(s))
-
-    assert first["event"] == "state"
-    assert second["id"] != first["id"]
-    assert json.loads(second["data"])["metrics"]["global_step"] == 9_000
-
-
-def test_an_event_that_was_seen_is_not_sent_again(tmp_path: Path) -> None:
-    paths = make_run(tmp_path)
-    for peer in ("learner-0", "actor-0", "actor-1"):
-        # Long ended: nothing about it changes any more.
-        paths.process_heartbeat(peer).write_text(
-            json.dumps(beat(peer, pid=2**22, time=1_000.0)) + "\n", encoding="utf-8"
-        )
-    with served_room(tmp_path) as port:
-        with open_events(port) as client, client.stream("GET", "/api/runs/r/events") as stream:
-            first = next(events_of(stream))
-        headers = {"Last-Event-ID": first["id"]}
-        with (
-            httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=2.0) as client,
-            client.stream("GET", "/api/runs/r/events", headers=headers) as stream,
-            pytest.raises(httpx.ReadTimeout),
-        ):
-            next(events_of(stream))
-
-
-def test_too_many_viewers_are_told_to_come_later(folder: Path) -> None:
-    streams = StreamCount(limit=3)
-    with served_room(folder, streams=streams) as port:
-        request = head("/api/runs/r/events").replace(b"Connection: close\r\n", b"")
-        viewers = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
-        for viewer in viewers:
-            viewer.sendall(request)
-        wait_until("three viewers", lambda: streams.open == 3)
-
-        refused = get(port, "/api/runs/r/events")
-        for viewer in viewers:
-            viewer.close()
-        wait_until("they are gone", lambda: streams.open == 0)
-
-        assert (refused.status_code, refused.headers["retry-after"]) == (503, "10")
-
-
-def test_a_client_that_stops_reading_is_let_go(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(event_stream, "SEND_DEADLINE_S", 1.0)
-    monkeypatch.setattr(event_stream, "POLL_S", 0.0)
-    monkeypatch.setattr(
-        event_stream.SharedEvents, "newest", lambda _: (str(time.monotonic()), b"x" * 2**20)
-    )
-    streams = StreamCount()
-    with served_room(folder, streams=streams) as port:
-        with socket.create_connection(("127.0.0.1", port)) as deaf:
-            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-            deaf.sendall(head("/api/runs/r/events").replace(b"Connection: close\r\n", b""))
-            wait_until("it is listened to", lambda: streams.open == 1)
-            wait_until("it is let go", lambda: streams.open == 0)
-        assert get(port, "/api/runs").status_code == 200
-
-
-def test_a_run_that_is_deleted_ends_its_events_and_is_not_found(port: int, folder: Path) -> None:
-    with open_events(port) as client, client.stream("GET", "/api/runs/r/events") as stream:
-        lines = stream.iter_lines()
-        next(lines)
-        shutil.rmtree(folder / "r")
-        ended = [line for line in lines if line.startswith("event: gone")]
-
-    assert ended == ["event: gone"]
-    for path in ("state", "curves", "events", "live", "levels", "controls", "log/actor-0"):
-        assert get(port, f"/api/runs/r/{path}").status_code == 404
-    assert get(port, "/api/runs").json()["runs"] == []
-    assert not (folder / "r").exists()
-
-
 def test_missing_torn_and_huge_files_behind_it_are_no_fault(port: int, folder: Path) -> None:
     run = folder / "r"
     (run / "config.json").write_bytes(b'{"settings"')
@@ -362,41 +258,3 @@ def test_controls_refuse_what_is_not_a_small_json_request(folder: Path) -> None:
 
     assert (refused.status_code, "no control channel" in refused.text) == (409, True)
     assert b"Ada (127.0.0.1)" in (folder / "r" / "controls.jsonl").read_bytes()
-
-
-@pytest.mark.slow
-def test_a_hundred_viewers_are_served_in_bounded_memory(folder: Path) -> None:
-    """Fifteen seconds stand for the minute: memory that grows shows itself in them."""
-    ended = threading.Event()
-    errors: list[httpx.HTTPError] = []
-    served: list[str] = []
-
-    def view(port: int) -> None:
-        try:
-            with open_events(port) as client, client.stream("GET", "/api/runs/r/events") as stream:
-                for event in events_of(stream):
-                    served.append(event["id"])
-                    client.get("/api/runs/r/curves?panels=loss,x,return,q").raise_for_status()
-                    if ended.is_set():
-                        return
-        except httpx.HTTPError as error:
-            if not ended.is_set():
-                errors.append(error)
-
-    with served_room(folder) as port:
-        viewers = [threading.Thread(target=view, args=(port,), daemon=True) for _ in range(100)]
-        for viewer in viewers:
-            viewer.start()
-        rss_mb = []
-        for step in range(15):
-            write_lines(folder / "r" / "metrics.jsonl", [metrics_record(10_000 + step)])
-            time.sleep(1.0)
-            rss_mb.append(psutil.Process().memory_info().rss / 2**20)
-        ended.set()
-        write_lines(folder / "r" / "metrics.jsonl", [metrics_record(20_000)])
-        for viewer in viewers:
-            viewer.join(15.0)
-
-    assert errors == []
-    assert len(served) >= 200
-    assert rss_mb[-1] - rss_mb[5] < 60.0

@@ -1,17 +1,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from launch.control_room.page_files import load_page
 from tests.processes import ROOT
 
 ASSETS = ROOT / "launch/control_room/assets"
 OWN = [path for path in ASSETS.rglob("*") if path.is_file() and "vendor" not in path.parts]
-
-
-def named(path: Path) -> str:
-    return path.name
 
 
 def test_the_page_is_complete_and_needs_no_other_host() -> None:
@@ -25,9 +20,9 @@ def test_the_page_is_complete_and_needs_no_other_host() -> None:
             asked |= {f"/js/{name}" for name in re.findall(r'from "\./([^"]+)"', text)}
 
     assert asked <= set(page)
-    for path in OWN:
-        text = path.read_text(encoding="utf-8").replace("http://www.w3.org/", "")
-        assert re.findall(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}", text) == [], path
+    for own in OWN:
+        text = own.read_text(encoding="utf-8").replace("http://www.w3.org/", "")
+        assert re.findall(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}", text) == [], own
 
 
 def test_data_never_becomes_markup() -> None:

@@ -16,7 +16,7 @@ LINE = re.compile(r'(warpzone_[a-z0-9_]+)\{([a-z]+="[^"]*",?)+\} -?[0-9.e+-]+')
 def page_of(folder: Path) -> str:
     paths = make_run(folder)
     note_restart(paths, "actor-0", "ended by SIGKILL")
-    gpu = {"gpu0_index": 0, "gpu0_util_percent": 63, "gpu0_temperature_c": 58}
+    gpu: dict[str, object] = {"gpu0_index": 0, "gpu0_util_percent": 63, "gpu0_temperature_c": 58}
     gpu |= {"gpu0_mem_used_mb": 3_120.5, "gpu0_power_w": 120}
     write_lines(paths.process_heartbeat("learner-0"), [beat("learner-0", **gpu)])
     reader = RunReader(paths)

@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import threading
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +60,14 @@ def test_an_empty_folder_a_missing_one_and_damaged_files_are_no_fault(tmp_path: 
 
 
 def test_two_viewers_at_once_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reads = []
+    reads: list[LineTail] = []
     original = LineTail.read_new
-    monkeypatch.setattr(LineTail, "read_new", lambda tail: reads.append(tail) or original(tail))
+
+    def counted(tail: LineTail) -> Iterator[dict[str, object]]:
+        reads.append(tail)
+        return original(tail)
+
+    monkeypatch.setattr(LineTail, "read_new", counted)
     clock = FakeClock()
     reader = RunReader(make_run(tmp_path), clock)
 
@@ -86,7 +93,8 @@ def test_new_lines_make_a_new_revision_and_silence_makes_none(tmp_path: Path) ->
     reader.look()
 
     assert reader.revision > before
-    assert reader.state()["metrics"] == {**reader.state()["metrics"], "global_step": 5_000}
+    state: Any = reader.state()
+    assert state["metrics"]["global_step"] == 5_000
 
 
 def test_a_run_that_began_anew_under_its_name_is_read_anew(tmp_path: Path) -> None:
@@ -250,13 +258,15 @@ def test_viewers_share_readers_and_their_number_is_bounded(
 
 
 def test_answers_are_made_once_and_forgotten_when_there_are_many() -> None:
-    made, cache = [], BoundedCache(2)
+    made: list[int] = []
+    cache = BoundedCache(2)
 
     def make(key: int) -> bytes:
-        return cache.get((key,), lambda: made.append(key) or b"x")
+        made.append(key)
+        return b"x"
 
     for key in (1, 1, 2, 3, 1):
-        make(key)
+        cache.get((key,), partial(make, key))
 
     assert made == [1, 2, 3, 1]
 

@@ -86,11 +86,13 @@ def show(args: DashboardArgs) -> ExitCode:
             f"--host {args.host} is open to other machines: give --token-file or --token, "
             "or stay at 127.0.0.1 and use a tunnel (ssh -L)"
         )
-    if not token and args.allow_control:
+    was_given = bool(token)
+    if args.allow_control and not was_given:
         token = secrets.token_urlsafe(16)
     rules = security.Rules(
         host=args.host,
         token=token,
+        reading_needs_token=was_given,
         allow_control=args.allow_control,
         names=tuple(name.lower() for name in args.names),
     )

@@ -49,6 +49,8 @@ class LiveFrames:
         try:
             # Only the last part may be missing: a run that was deleted must not come back.
             self.folder.mkdir(mode=0o700, exist_ok=True)
+            if self.folder.is_symlink():
+                return
             descriptor = os.open(self.folder / f"{peer}.want", flags, 0o600)
         except OSError:
             return

@@ -8,6 +8,8 @@ from common.phases import PHASES
 
 Values = Mapping[str, object]
 PART_WORDS = {"actors": "the actors", "learner": "the learner", "replay": "the replay server"}
+KEEPS_PACE = 0.02
+"""Less waiting than this is none."""
 SPARK_NAMES = (
     "env_steps_per_sec",
     "updates_per_sec",
@@ -40,6 +42,8 @@ def bottleneck_sentence(metrics: Values, learning_starts: float | None) -> str:
         )
     actors, learner = (number(metrics.get(f"wait_share_{part}")) for part in ("actors", "learner"))
     slowest = metrics.get("bottleneck")
+    if actors is not None and learner is not None and max(actors, learner) < KEEPS_PACE:
+        return f"Playing and learning keep pace: nobody waits.{_why(metrics)}"
     if slowest == "actors" and learner is not None:
         return f"The learner waits for the actors {_percent(learner)} of the time.{_why(metrics)}"
     if slowest == "learner" and actors is not None:

@@ -18,6 +18,8 @@ def open_regular(path: Path) -> int | None:
     """A descriptor for reading. Not blocking: a pipe in its place would wait for ever."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
+        if path.parent.is_symlink():
+            return None
         descriptor = os.open(path, flags)
     except (OSError, ValueError):
         return None

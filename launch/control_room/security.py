@@ -46,14 +46,16 @@ class Rules:
     host: str = "127.0.0.1"
     """The address that it listens at."""
     token: str = ""
+    reading_needs_token: bool = False
+    """Also on this machine, which others may use as well; beyond it always."""
     allow_control: bool = False
     names: tuple[str, ...] = ()
     """Further host names under which it may be reached."""
 
     @property
     def token_guards_reading(self) -> bool:
-        """Beyond this machine; here the token is for controls alone."""
-        return bool(self.token) and not is_loopback(self.host)
+        """Beyond this machine always; here a token that was made up is for controls alone."""
+        return bool(self.token) and (self.reading_needs_token or not is_loopback(self.host))
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,17 @@ def test_a_link_in_place_of_the_wish_is_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
+def test_a_folder_that_is_a_link_is_neither_written_nor_read(tmp_path: Path) -> None:
+    show(tmp_path / "elsewhere", "actor-0", b"secret")
+    (tmp_path / "live").symlink_to(tmp_path / "elsewhere")
+    frames = LiveFrames(tmp_path / "live", FakeClock(NOW_S))
+
+    frames.want(["actor-0"])
+
+    assert not (tmp_path / "elsewhere" / "actor-0.want").exists()
+    assert frames.frame("actor-0") is None
+
+
 def test_frames_change_and_old_ones_are_not_fresh(tmp_path: Path) -> None:
     folder, clock = tmp_path / "live", FakeClock(NOW_S)
     frames = LiveFrames(folder, clock)

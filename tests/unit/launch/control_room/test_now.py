@@ -32,6 +32,10 @@ WAITS = {"updates": 10, "wait_share_actors": 0.3, "wait_share_learner": 0.62}
             {"updates": 10, "bottleneck": None},
             "Who waits for whom is not known yet: not every part has reported.",
         ),
+        (
+            {"updates": 1, "wait_share_actors": 0.0, "wait_share_learner": 0.01},
+            "Playing and learning keep pace: nobody waits.",
+        ),
         ({**WAITS, "bottleneck": "<b>"}, "Who waits for whom is not known yet: "),
     ],
 )

@@ -112,6 +112,13 @@ def test_a_token_in_the_address_opens_nothing() -> None:
     assert refusal.status == 401
 
 
+def test_a_token_that_was_given_guards_reading_on_this_machine_too() -> None:
+    rules = Rules(token=TOKEN, reading_needs_token=True)
+
+    assert judged(rules) == 401
+    assert judged(rules, authorization=f"Bearer {TOKEN}") == 200
+
+
 def test_the_page_itself_needs_no_token_and_holds_no_data() -> None:
     assert judged(REMOTE, "/", host="10.0.0.5:8600") == 200
     assert judged(REMOTE, "/js/app.js", host="10.0.0.5:8600") == 200

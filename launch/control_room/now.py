@@ -40,6 +40,10 @@ def bottleneck_sentence(metrics: Values, learning_starts: float | None) -> str:
             f"Learning has not begun: {size or 0.0:,.0f} of {learning_starts:,.0f} agent steps "
             "are stored."
         )
+    return _waits(metrics)
+
+
+def _waits(metrics: Values) -> str:
     actors, learner = (number(metrics.get(f"wait_share_{part}")) for part in ("actors", "learner"))
     slowest = metrics.get("bottleneck")
     if actors is not None and learner is not None and max(actors, learner) < KEEPS_PACE:

@@ -14,6 +14,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib import import_module
 
@@ -36,6 +37,7 @@ from launch.options import PROGRAM, LocalArgs, parse_local
 from launch.plan import count_processes
 from launch.private_sockets import private_endpoints, remove_endpoints, sweep_sockets
 from launch.resume_choice import changed_settings, choose_resume, describe_origin
+from launch.room_process import require_extra, room_beside
 from launch.run_dir import locked, make_run_dir, set_aside, unmade_if_refused, write_config
 from launch.saved_replay_news import replay_news
 from launch.session import Session, run_lockstep, run_processes
@@ -89,6 +91,8 @@ def system_error(error: OSError) -> MarioError:
 
 def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) -> ExitCode:
     paths.refuse_links()
+    if args.dashboard:
+        require_extra()
     if not args.lockstep:
         ensure_open_files(count_processes(settings))
     if (args.fresh or args.resume == "none") and paths.root.exists():
@@ -119,13 +123,18 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
             on_kill=lambda: clean_up(paths, endpoints),
         )
         try:
-            if args.lockstep:
-                limit_torch_threads(1)
-                return run_lockstep(session)
-            return run_processes(session)
+            with room_beside(paths, console) if args.dashboard else nullcontext():
+                return go_on(session, lockstep=args.lockstep)
         finally:
             remove_shared(shared_prefix(paths))
             announce_end(paths, console)
+
+
+def go_on(session: Session, *, lockstep: bool) -> ExitCode:
+    if lockstep:
+        limit_torch_threads(1)
+        return run_lockstep(session)
+    return run_processes(session)
 
 
 def sweep_leftovers() -> None:

@@ -22,7 +22,7 @@ PROGRAM = Program(
 Examples:
   python launch/local.py --actors 8
   python launch/local.py --preset laptop --device cpu --max-minutes 15 --run first
-  python launch/local.py --run first --resume
+  python launch/local.py --run first --resume --dashboard
 """,
 )
 
@@ -42,6 +42,8 @@ class LocalArgs:
     """Everything in one process and one thread, repeatable bit for bit; slow, for debugging."""
     plain: bool = False
     """Print plain lines instead of the live view."""
+    dashboard: bool = False
+    """Show the run in the browser while it goes on (extra dashboard); prints the address."""
 
     def __post_init__(self) -> None:
         if self.fresh and self.resume not in ("auto", "none"):

@@ -82,6 +82,8 @@ def test_without_a_compiler_all_but_the_native_core_is_installed(tmp_path: Path)
     assert 'building extension "actor.env.native._console" failed' in output
     assert built_cores(target) == []
     assert (target / "launch/presets/laptop.toml").exists()
+    for name in ("index.html", "style.css", "js/app.js", "vendor/uplot/uPlot.esm.js"):
+        assert (target / "launch/control_room/assets" / name).exists()
     assert play_on(target, "auto") == "nes_py"
 
 

@@ -1,0 +1,106 @@
+"""Server-sent events: the state of a run whenever it changed, to many viewers.
+
+Every event is the whole state, and its id says which: a viewer that comes back with the id it saw
+last misses nothing and gets nothing twice. One that stops reading is let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from launch.control_room.run_reader import RunReader
+
+MAX_STREAMS: Final = 200
+POLL_S: Final = 0.5
+KEEP_ALIVE_S: Final = 15.0
+SEND_DEADLINE_S: Final = 20.0
+RETRY_MS: Final = 2_000
+
+
+class StreamCount:
+    """How many viewers there are; beyond `limit` no one is let in."""
+
+    def __init__(self, limit: int = MAX_STREAMS) -> None:
+        self.limit = limit
+        self.open = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.open >= self.limit
+
+
+class SharedEvents:
+    """The newest event of a run as bytes, made once for all its viewers."""
+
+    def __init__(self, reader: RunReader, life: str) -> None:
+        self._reader = reader
+        self._life = life
+        """Tells this start of the control room from others: revisions begin anew."""
+        self._made: tuple[str, bytes] = ("", b"")
+
+    def newest(self) -> tuple[str, bytes]:
+        """Id and bytes of the event. Looks at files: not for the thread of the loop."""
+        self._reader.look()
+        event_id = f"{self._life}-{self._reader.revision}"
+        if self._made[0] != event_id:
+            data = json.dumps(self._reader.state(), separators=(",", ":"))
+            self._made = (event_id, f"id: {event_id}\nevent: state\ndata: {data}\n\n".encode())
+        return self._made
+
+
+class EventStream(Response):
+    """Ends when the viewer goes, stops reading, or the run is deleted."""
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self, events: SharedEvents, count: StreamCount, seen: str, is_there: Callable[[], bool]
+    ) -> None:
+        super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+        del self.headers["content-length"]
+        self._events, self._count, self._seen, self._is_there = events, count, seen, is_there
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del scope
+        self._count.open += 1
+        gone = asyncio.ensure_future(_disconnected(receive))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await self._send(send, f"retry: {RETRY_MS}\n\n".encode())
+            await self._follow(send, gone)
+        except (TimeoutError, OSError):
+            pass  # It stopped reading, or its connection broke: both mean that nobody looks.
+        finally:
+            self._count.open -= 1
+            gone.cancel()
+
+    async def _follow(self, send: Send, gone: asyncio.Future[None]) -> None:
+        silent_s = 0.0
+        while not gone.done():
+            event_id, event = await asyncio.to_thread(self._events.newest)
+            if event_id != self._seen:
+                self._seen, silent_s = event_id, 0.0
+                await self._send(send, event)
+            elif silent_s >= KEEP_ALIVE_S:
+                silent_s = 0.0
+                await self._send(send, b": still here\n\n")
+            if not self._is_there():
+                await self._send(send, b"event: gone\ndata: {}\n\n", more=False)
+                return
+            await asyncio.wait([gone], timeout=POLL_S)
+            silent_s += POLL_S
+
+    async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:
+        message: dict[str, Any] = {"type": "http.response.body", "body": body, "more_body": more}
+        await asyncio.wait_for(send(message), SEND_DEADLINE_S)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,77 @@
+"""The control room beside a run: a process of its own that ends with the run."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Final
+
+from rich.console import Console
+
+from common.errors import ConfigError
+from common.lifecycle import PARENT_PID_VARIABLE
+from common.logs import open_log
+from common.run_paths import RunPaths
+
+SOCKET_VARIABLE: Final = "WARPZONE_DASHBOARD_SOCKET"
+"""The descriptor of the socket that the launcher has opened: its address is known at once."""
+LOW_PRIORITY: Final = 5
+"""Whoever looks must not slow down who plays and learns."""
+STOP_DEADLINE_S: Final = 3.0
+
+
+def require_extra() -> None:
+    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise ConfigError(
+            f"the control room needs {' and '.join(missing)}; run: pip install '.[dashboard]'"
+        )
+
+
+@contextmanager
+def room_beside(paths: RunPaths, console: Console) -> Iterator[None]:
+    """Show all runs of the folder at a free port of this machine while the block goes on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        process = _start(paths, listener)
+        port = listener.getsockname()[1]
+    address = f"http://127.0.0.1:{port}/#now/{paths.root.name}"
+    console.print(f"control room: {address}", markup=False, highlight=False, soft_wrap=True)
+    try:
+        yield
+    finally:
+        _end(process)
+
+
+def _start(paths: RunPaths, listener: socket.socket) -> subprocess.Popen[bytes]:
+    log_file = paths.process_log("control_room-0")
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    given = {
+        SOCKET_VARIABLE: str(listener.fileno()),
+        PARENT_PID_VARIABLE: str(os.getpid()),
+        "PYTHONUNBUFFERED": "1",
+    }
+    with os.fdopen(open_log(log_file), "ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "launch.dashboard", str(paths.root.parent)],
+            env={**os.environ, **given},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=(listener.fileno(),),
+            # Ctrl-C in the terminal is not for it: it shows how the run ends.
+            process_group=0,
+        )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

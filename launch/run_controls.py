@@ -1,0 +1,140 @@
+"""What a person may change in a run that goes on, by name: one home for all who offer it.
+
+`samples_per_insert` goes to the replay server. The others belong to the learner; a run whose
+learner has no control channel answers so.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from common.controls import MAX_DISTANCE_WEIGHT, MAX_EXPLORATION_SCALE
+from common.errors import ConfigError, MarioError
+from common.jsonl import JsonlWriter
+from common.messages import SetLimit, Status
+from common.run_paths import RunPaths
+from common.settings_files import load_settings
+from launch.control import ask
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_S: Final = 5.0
+MAX_WHO_CHARACTERS: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlSpec:
+    """A control as a form shows it."""
+
+    name: str
+    title: str
+    meaning: str
+    kind: Literal["number", "action"] = "number"
+    least: float = 0.0
+    most: float = 0.0
+    goes_to: Literal["replay_server", "learner"] = "learner"
+
+    def check(self, value: float | None) -> float | None:
+        """The value to send; None for an action."""
+        if self.kind == "action":
+            return None
+        if value is None or not math.isfinite(value) or not self.least <= value <= self.most:
+            raise ConfigError(
+                f"{self.name} must be from {self.least:g} to {self.most:g}, got {value}"
+            )
+        return value
+
+
+CONTROLS: Final = (
+    ControlSpec(
+        name="samples_per_insert",
+        title="Samples per insert",
+        meaning="how often the learner uses each agent step that is played",
+        least=0.01,
+        most=1_000.0,
+        goes_to="replay_server",
+    ),
+    ControlSpec(
+        name="exploration_scale",
+        title="Exploration scale",
+        meaning="factor on the epsilons of all actors",
+        most=MAX_EXPLORATION_SCALE,
+    ),
+    ControlSpec(
+        name="lr_scale",
+        title="Learning-rate scale",
+        meaning="factor on the learning rate",
+        most=100.0,
+    ),
+    ControlSpec(
+        name="distance_weight",
+        title="Distance weight",
+        meaning="shaped reward per pixel of progress",
+        most=MAX_DISTANCE_WEIGHT,
+    ),
+    ControlSpec(
+        name="checkpoint",
+        title="Save a checkpoint now",
+        meaning="written at once, beside the regular ones",
+        kind="action",
+    ),
+    ControlSpec(
+        name="stop",
+        title="Stop the run",
+        meaning="saves first; the run can be resumed",
+        kind="action",
+    ),
+)
+BY_NAME: Final = {control.name: control for control in CONTROLS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation:
+    """What the process that was asked said, and when."""
+
+    name: str
+    value: float | None
+    """As it is in force now."""
+    who: str
+    time_s: float
+    words: str
+
+
+def send_control(paths: RunPaths, name: str, value: float | None, who: str) -> Confirmation:
+    """Change something in a run and wait until it is confirmed; kept in its controls.jsonl."""
+    control = BY_NAME.get(name)
+    if control is None:
+        raise ConfigError(f"no control {name!r}; there are {', '.join(BY_NAME)}")
+    who = " ".join(who.split())[:MAX_WHO_CHARACTERS] or "somebody"
+    wanted = control.check(value)
+    try:
+        confirmed, words = _send(paths, control, wanted)
+    except MarioError as error:
+        _note(paths, {"name": name, "value": wanted, "who": who, "refused": str(error)})
+        raise
+    _note(paths, {"name": name, "value": confirmed, "who": who, "words": words})
+    return Confirmation(name=name, value=confirmed, who=who, time_s=time.time(), words=words)
+
+
+def _send(paths: RunPaths, control: ControlSpec, value: float | None) -> tuple[float | None, str]:
+    if control.goes_to == "learner" or value is None:
+        raise ConfigError(f"{control.name}: this run has no control channel")
+    settings = load_settings(paths.config)
+    answer = ask(settings, SetLimit(samples_per_insert=value), TIMEOUT_S)
+    if not isinstance(answer, Status):
+        raise MarioError(f"{control.name}: the replay server gave another answer; try again")
+    return answer.samples_per_insert, "confirmed by the replay server"
+
+
+def _note(paths: RunPaths, record: dict[str, object]) -> None:
+    writer = JsonlWriter(paths.root / "controls.jsonl")
+    try:
+        writer.write({"time": time.time(), **record})
+    finally:
+        writer.close()
+    told = {"control" if key == "name" else key: value for key, value in record.items()}
+    log.info("control", extra=told)

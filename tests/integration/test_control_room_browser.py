@@ -1,0 +1,275 @@
+"""The page of the control room in a real browser, against files that change and against a run."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from launch.control_room.security import Rules
+from tests.browser import DEADLINE_MS, PHONE, chromium, needs_chromium, opened_page
+from tests.launched_run import LaunchedRun
+from tests.processes import end, start
+from tests.run_folders import beat, make_run, metrics_record, write_lines
+from tests.served_room import served_room
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, needs_chromium]
+
+TOKEN = "a-token-of-many-characters"  # noqa: S105 - of this test
+VIEWS = ("now", "live", "curves", "machines", "map", "controls")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+def keep_beating(folder: Path, stop: threading.Event) -> threading.Thread:
+    """What two actors write while somebody looks: heartbeats, screens that change, lines."""
+
+    def write() -> None:
+        live, number = folder / "live", 0
+        while not stop.wait(0.2):
+            number += 1
+            for peer in ("actor-0", "actor-1"):
+                write_lines(folder / "heartbeats" / f"{peer}.jsonl", [beat(peer)])
+                if not (live / f"{peer}.want").exists():
+                    continue
+                screen = np.full((240, 256, 3), (number * 20) % 256, dtype=np.uint8)
+                state: dict[str, object] = {"peer": peer, "stage": "1-1", "x": number, "action": 1}
+                state |= {"action_labels": ["NOOP", "right"], "q_values": [1.0, 2.0 + number]}
+                put(live / f"{peer}.jpg", cv2.imencode(".jpg", screen)[1].tobytes())
+                put(live / f"{peer}.json", json.dumps(state).encode())
+            write_lines(folder / "metrics.jsonl", [metrics_record(2_000 + number, updates=number)])
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    return thread
+
+
+def put(path: Path, content: bytes) -> None:
+    temporary = path.with_suffix(".tmp")
+    temporary.write_bytes(content)
+    temporary.replace(path)
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """The address of a control room over a run that goes on, and the folder of the run."""
+    paths, stop = make_run(tmp_path), threading.Event()
+    writer = keep_beating(paths.root, stop)
+    with served_room(tmp_path) as port:
+        yield f"http://127.0.0.1:{port}/", paths.root
+    stop.set()
+    writer.join(5.0)
+
+
+def number_of(page: Page, selector: str, attribute: str) -> float:
+    return float(page.locator(selector).get_attribute(attribute) or 0.0)
+
+
+def test_curves_move_while_the_run_goes_on(browser: Browser, room: tuple[str, Path]) -> None:
+    with opened_page(browser) as page:
+        page.goto(f"{room[0]}#curves/r")
+        panel = '[data-panel="loss"]'
+        page.wait_for_selector(f"{panel}[data-last] canvas")
+        before = number_of(page, panel, "data-last")
+
+        wait_until("curves move", lambda: number_of(page, panel, "data-last") > before, 30.0)
+
+
+def test_the_game_is_seen_live_and_only_while_somebody_looks(
+    browser: Browser, room: tuple[str, Path]
+) -> None:
+    address, run = room
+    tile = '[data-actor="actor-0"]'
+    with opened_page(browser) as page:
+        page.goto(f"{address}#live/r")
+        wait_until("five frames", lambda: number_of(page, tile, "data-frames") >= 5, 60.0)
+        colours = page.evaluate(
+            """async (tile) => {
+                const canvas = document.querySelector(`${tile} canvas.game`), seen = new Set();
+                for (let n = 0; n < 20; n += 1) {
+                    seen.add(canvas.getContext("2d").getImageData(9, 9, 1, 1).data.join());
+                    await new Promise((done) => setTimeout(done, 150));
+                }
+                return seen.size;
+            }""",
+            tile,
+        )
+        expect(page.locator(f"{tile} .q[data-taken]")).to_contain_text("right")
+        page.get_by_role("button", name="actor-1").click()
+        expect(page.locator('[data-actor="actor-1"]')).to_have_count(0)
+
+        page.evaluate("Object.defineProperty(document, 'hidden', {get: () => true})")
+        time.sleep(1.5)
+        wanted_s = (run / "live" / "actor-0.want").stat().st_mtime
+        time.sleep(3.0)
+
+    assert colours > 2
+    assert (run / "live" / "actor-0.want").stat().st_mtime == wanted_s
+
+
+def test_names_and_states_are_text_never_markup(browser: Browser, room: tuple[str, Path]) -> None:
+    evil = "<img src=x onerror=document.title='owned'>"
+    path = room[1] / "heartbeats" / "learner-0.jsonl"
+    write_lines(path, [beat("learner-0", state=evil)])
+    with opened_page(browser) as page:
+        page.goto(f"{room[0]}#machines/r")
+        expect(page.locator('[data-process="learner-0"] .words')).to_have_text(evil)
+
+        assert page.locator("main img").count() == 0
+        assert page.title() == "r · Warp Zone"
+
+
+def test_every_view_opens_on_a_phone_without_scrolling_sideways(
+    browser: Browser, room: tuple[str, Path]
+) -> None:
+    with opened_page(browser, size=PHONE, light=True) as page:
+        for view in VIEWS:
+            page.goto(f"{room[0]}#{view}/r")
+            page.wait_for_selector(f'.tabs a[data-view="{view}"][aria-current]')
+            page.wait_for_timeout(500)
+
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], view
+            assert page.locator(".tabs").bounding_box()["y"] > 700  # type: ignore[index]
+
+
+def test_the_switch_changes_the_theme_and_it_stays(
+    browser: Browser, room: tuple[str, Path]
+) -> None:
+    with opened_page(browser) as page:
+        page.goto(room[0])
+        expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+        page.click("#theme")
+        page.reload()
+
+        expect(page.locator("html")).to_have_attribute("data-theme", "light")
+
+
+def test_runs_are_compared_in_one_chart_and_zoomed(browser: Browser, tmp_path: Path) -> None:
+    make_run(tmp_path, "a")
+    make_run(tmp_path, "b", rows=40)
+    with served_room(tmp_path) as port, opened_page(browser) as page:
+        page.goto(f"http://127.0.0.1:{port}/#curves/a")
+        page.get_by_role("button", name="b", exact=True).click()
+        keys = page.locator('[data-panel="loss"] .keys span')
+        expect(keys).to_have_count(2)
+        box = page.locator('[data-panel="loss"] .u-over').bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + 40, box["y"] + 40)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 160, box["y"] + 40, steps=5)
+        page.mouse.up()
+
+        expect(page.get_by_role("button", name="Whole run")).to_be_enabled()
+
+
+def test_the_page_asks_for_the_token_and_then_shows_the_run(
+    browser: Browser, tmp_path: Path
+) -> None:
+    make_run(tmp_path)
+    rules = Rules(host="192.0.2.1", token=TOKEN)
+    with served_room(tmp_path, rules) as port, opened_page(browser) as page:
+        page.goto(f"http://127.0.0.1:{port}/")
+        expect(page.locator("#ask")).to_be_visible()
+        assert "r" not in (page.locator("#run").text_content() or "")
+        page.fill("#token", TOKEN)
+        page.click("#ask button")
+
+        expect(page.locator("#sentence")).to_be_visible()
+        assert TOKEN not in page.url
+
+
+def test_the_page_comes_back_after_a_break(browser: Browser, tmp_path: Path) -> None:
+    paths = make_run(tmp_path)
+    words = ("launch/dashboard.py", str(tmp_path), "--port")
+    first = start(*words, "0")
+    try:
+        port = address_of(first.stdout.readline() if first.stdout else "").rpartition(":")[2]
+        with opened_page(browser) as page:
+            page.goto(f"http://127.0.0.1:{port}#now/r")
+            link = page.locator("#link")
+            expect(link).to_have_text("connected", timeout=DEADLINE_MS)
+            first.send_signal(signal.SIGTERM)
+            assert first.wait(20) == 143
+            expect(link).to_have_text("reconnecting", timeout=DEADLINE_MS)
+            write_lines(paths.metrics, [metrics_record(77_000)])
+            second = start(*words, port)
+            try:
+                expect(link).to_have_text("connected", timeout=DEADLINE_MS)
+                expect(page.locator(".kpis")).to_contain_text("77 k", timeout=DEADLINE_MS)
+            finally:
+                end(second)
+    finally:
+        end(first)
+
+
+def address_of(line: str) -> str:
+    match = re.search(r"http://127\.0\.0\.1:\d+", line)
+    assert match is not None, line
+    return match[0]
+
+
+def test_a_real_run_is_watched_broken_and_steered(browser: Browser, tmp_path: Path) -> None:
+    """Real processes on the corridor: curves, a killed actor, a change that is confirmed."""
+    run = LaunchedRun(tmp_path, "--plain")
+    room = start(
+        *("launch/dashboard.py", str(tmp_path), "--port", "0"),
+        *("--allow-control", "--token", TOKEN),
+    )
+    try:
+        address = address_of(room.stdout.readline() if room.stdout else "")
+        run.wait_for("learner-0", "updates_here", 5)
+        with opened_page(browser) as page:
+            page.goto(f"{address}/#token={TOKEN}")
+            _see_curves_move(page, address)
+            _see_a_killed_actor(page, address, run)
+            _change_the_balance(page, address)
+        assert run.stop(signal.SIGINT).code == 130
+    finally:
+        end(room)
+        run.close()
+
+
+def _see_curves_move(page: Page, address: str) -> None:
+    page.goto(f"{address}/#curves/r")
+    panel = '[data-panel="steps-rate"]'
+    page.wait_for_selector(f"{panel}[data-last] canvas")
+    before = number_of(page, panel, "data-last")
+    wait_until("curves move", lambda: number_of(page, panel, "data-last") > before, 60.0)
+
+
+def _see_a_killed_actor(page: Page, address: str, run: LaunchedRun) -> None:
+    page.goto(f"{address}/#machines/r")
+    row = page.locator('[data-process="actor-1"]')
+    expect(row).to_have_attribute("data-level", re.compile("good|waiting"), timeout=DEADLINE_MS)
+    run.kill("actor-1")
+    expect(row).to_have_attribute("data-level", "bad", timeout=DEADLINE_MS)
+    expect(row).to_have_attribute("data-level", re.compile("good|waiting"), timeout=DEADLINE_MS)
+    expect(row.locator(".why")).to_have_text("ended by SIGKILL", timeout=DEADLINE_MS)
+    row.locator("summary").click()
+    expect(row.locator(".log")).to_contain_text("actor-1", timeout=DEADLINE_MS)
+
+
+def _change_the_balance(page: Page, address: str) -> None:
+    page.goto(f"{address}/#controls/r")
+    page.fill("#who", "Ada")
+    control = page.locator('[data-control="samples_per_insert"]')
+    control.locator("input").fill("3")
+    control.get_by_role("button").click()
+    words = "confirmed by the replay server: 3"
+    expect(control.locator("output")).to_have_text(words, timeout=DEADLINE_MS)
+    expect(control.locator("[data-current]")).to_have_text("; now 3", timeout=DEADLINE_MS)
+    expect(page.locator(".feed li").first).to_contain_text("by Ada (127.0.0.1)")

@@ -15,6 +15,7 @@ OUR_NAMES = (
     "launcher.lock",
     "metrics.jsonl",
     "stages.jsonl",
+    "controls.jsonl",
     "heartbeat.jsonl",
     "eval.jsonl",
     "checkpoints",
@@ -76,6 +77,11 @@ class RunPaths:
     @property
     def stages(self) -> Path:
         return self.root / "stages.jsonl"
+
+    @property
+    def control_log(self) -> Path:
+        """What people asked of the run while it went on."""
+        return self.root / "controls.jsonl"
 
     @property
     def heartbeat(self) -> Path:

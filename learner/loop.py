@@ -70,12 +70,13 @@ class LearnerLoop:
 
     @property
     def is_done(self) -> bool:
-        """Whether the budget of agent steps, of updates or of minutes is used up."""
+        """Whether a budget is used up, or somebody asked for the end."""
         minutes = (time.monotonic() - self._started_s) / SECONDS_PER_MINUTE
         limits = self._plan
         out_of_steps = 0 < limits.max_agent_steps <= self._progress.agent_steps
         out_of_updates = 0 < limits.max_updates <= self._learner.updates
-        return out_of_steps or out_of_updates or 0 < limits.max_minutes <= minutes
+        is_out = out_of_steps or out_of_updates or 0 < limits.max_minutes <= minutes
+        return is_out or self._parts.desk.orders.stop_wanted
 
     def waits_for(self) -> str | None:
         return self._source.waits_for() if self._is_waiting else None
@@ -113,7 +114,8 @@ class LearnerLoop:
     def close(self) -> None:
         if self._parts.archive is not None:
             self._parts.archive.close()
-        for part in (self._source, self._parts.publisher, self._parts.inbox, self._parts.heartbeat):
+        parts = self._parts
+        for part in (self._source, parts.publisher, parts.inbox, parts.desk, parts.heartbeat):
             part.close()
         for file in (self._parts.metrics, self._parts.stages):
             if file is not None:
@@ -122,6 +124,7 @@ class LearnerLoop:
             self._parts.gpus.close()
 
     def _listen(self) -> None:
+        self._parts.desk.pump()
         for episode in self._parts.inbox.pump():
             if not episode.from_start:
                 continue
@@ -192,7 +195,9 @@ class LearnerLoop:
             if self._parts.heartbeat.due() or self._has_news():
                 self._beat()
         archive = self._parts.archive
-        if archive is not None and archive.due(self._progress.agent_steps):
+        orders, steps = self._parts.desk.orders, self._progress.agent_steps
+        if archive is not None and archive.due(steps, is_wanted=orders.save_wanted):
+            orders.save_wanted = False
             with self._timer.phase("checkpoint"):
                 self._save_in_passing(archive)
 
@@ -207,6 +212,7 @@ class LearnerLoop:
         count = None if readings is None else len(readings)
         values: dict[str, Scalar] = {"gpu_error": error, "gpu_count": count}
         values["updates_here"] = self._learner.updates - self._first_update
+        values["control_bad"] = self._parts.desk.bad
         values |= self._source.bad_answers()
         values |= self._told_shares()
         for gpu in readings or []:

@@ -9,6 +9,7 @@ from common.jsonl import JsonlWriter
 from common.nvml import GpuWatch
 from learner.archive import Archive
 from learner.batch_source import BatchSource
+from learner.control_desk import ControlDesk
 from learner.controls import RunControls
 from learner.curriculum import Curriculum
 from learner.inbox import TelemetryInbox
@@ -28,6 +29,7 @@ class LearnerParts:
     inbox: TelemetryInbox
     curriculum: Curriculum
     controls: RunControls
+    desk: ControlDesk
     archive: Archive | None
     """None where nothing is to be written: in some tests."""
     heartbeat: HeartbeatWriter

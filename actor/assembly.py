@@ -21,6 +21,7 @@ from actor.policy import Policy
 from actor.sink import BlockSink
 from actor.stage_choice import StageChoice, first_shares
 from actor.starts import Starts
+from actor.tool_assembly import Toolbox, build_slow_step_trace
 from actor.weight_feed import WeightFeed
 from common.channels import Network
 from common.config import Settings
@@ -67,12 +68,12 @@ def build(
     ).eval()
     link = open_link(network, endpoints.replay_endpoint, identity, settings.spec, clock=clock)
     subscriber = network.subscriber(endpoints.weights_endpoint)
-    starts, timer = _starts(settings, index), PhaseTimer()
+    starts, timer, toolbox = _starts(settings, index), PhaseTimer(), Toolbox(settings)
     parts = ActorParts(
         identity=identity,
         lanes=[
-            _lane(settings, index, lane, starts, timer)
-            for lane in range(settings.actor.envs_per_actor)
+            _lane(settings, env_index, starts, timer, toolbox)
+            for env_index in _env_indices(settings, index)
         ],
         policy=Policy(_prepared(net, settings), seed_for(settings.run.seed, "policy", index)),
         sink=BlockSink(link, settings.actor.send_window, clock=clock),
@@ -88,6 +89,8 @@ def build(
         starts=starts,
         traces=TraceLog(paths.process_traces(identity.peer)),
         timer=timer,
+        shaping=toolbox.shaping,
+        slow_steps=build_slow_step_trace(settings, identity.peer),
     )
     log.info(
         "environments ready",
@@ -102,8 +105,15 @@ def _prepared(network: QuantileNetwork, settings: Settings) -> PreparedNetwork:
     return PreparedNetwork(network, torch.bfloat16 if is_half else torch.float32)
 
 
-def _lane(settings: Settings, index: int, lane: int, starts: Starts, timer: PhaseTimer) -> Lane:
-    env_index = index * settings.actor.envs_per_actor + lane
+def _env_indices(settings: Settings, index: int) -> range:
+    """Of the environments of one actor, among those of the run."""
+    first = index * settings.actor.envs_per_actor
+    return range(first, first + settings.actor.envs_per_actor)
+
+
+def _lane(
+    settings: Settings, env_index: int, starts: Starts, timer: PhaseTimer, toolbox: Toolbox
+) -> Lane:
     block_steps, num_envs = settings.actor.block_steps, settings.actor.num_envs
     builder = BlockBuilder(
         settings.spec,
@@ -112,8 +122,9 @@ def _lane(settings: Settings, index: int, lane: int, starts: Starts, timer: Phas
         first_block_steps=max(1, block_steps * (env_index + 1) // num_envs),
     )
     seed = seed_for(settings.run.seed, "environment", env_index)
-    env = build_env(settings, "actor", index)
-    return Lane(env, builder, settings.spec, seed=seed, starts=starts, timer=timer)
+    env = build_env(settings, "actor", env_index // settings.actor.envs_per_actor)
+    tools = toolbox.tools_for(env, env_index)
+    return Lane(env, builder, settings.spec, seed=seed, starts=starts, timer=timer, tools=tools)
 
 
 def _starts(settings: Settings, index: int) -> Starts:

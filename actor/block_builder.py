@@ -28,6 +28,8 @@ class PlayedStep:
     """[N] of the action that was taken."""
     greedy_quantiles: F32
     """[N] of the best action: the value of the state."""
+    scripted: bool = False
+    """A script chose the action, whatever the policy thought."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,10 +97,14 @@ class BlockBuilder:
             return None
         return self._cut(items, items + n_step - 1 if end is None else end + 1)
 
-    def flush(self) -> list[StepBlock]:
-        """Everything that is left; the running episode is cut here, as a truncation."""
+    def truncate(self) -> None:
+        """Cut the running episode here; its newest step is in no block yet."""
         if self._pending and self._pending[-1].step.flag == 0:
             self._pending[-1].step.flag = FLAG_TRUNCATED
+
+    def flush(self) -> list[StepBlock]:
+        """Everything that is left; the running episode is cut here, as a truncation."""
+        self.truncate()
         blocks = []
         while self._pending:
             items = min(self._block_steps, len(self._pending))
@@ -134,6 +140,7 @@ class BlockBuilder:
             ),
             prev_actions=np.array([row.prev_action for row in rows[:num_items]], dtype=np.uint8),
             priorities=self._priorities(num_items),
+            scripted=np.array([row.step.scripted for row in rows], dtype=np.uint8),
         )
         self._forget(num_items)
         return block

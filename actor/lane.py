@@ -10,6 +10,8 @@ from actor.block_builder import BlockBuilder, PlayedStep
 from actor.env.episode import RestorableEnv
 from actor.env.interface import EnvProtocol, Info, TimedEnv
 from actor.frontier import Moment, stretch_of
+from actor.lane_tools import LaneTools
+from actor.recorder import Recorder
 from actor.starts import NOWHERE, Place, Starts
 from common.blocks import FLAG_TERMINATED, FLAG_TRUNCATED, U8, StepBlock
 from common.phases import PhaseTimer
@@ -26,6 +28,7 @@ class EpisodeSummary:
 
     agent_steps: int = 0
     episode_return: float = 0.0
+    """Of the environment's own rewards, so that it can be compared whatever is shaped."""
     start_x: int = 0
     final_x: int = 0
     max_x: int = 0
@@ -51,6 +54,7 @@ class Lane:
         seed: int,
         starts: Starts,
         timer: PhaseTimer | None = None,
+        tools: LaneTools | None = None,
     ) -> None:
         self._env = env
         self._timer = timer or PhaseTimer()
@@ -61,7 +65,8 @@ class Lane:
         self._place = Place(spec.no_action)
         self.stage = ""
         """That is being played."""
-        self._builder = builder
+        self.tools = tools or LaneTools()
+        self._recorder = Recorder(builder, stores_scripted=self.tools.stores_scripted)
         self._no_action = spec.no_action
         self.prev_action = spec.no_action
         self.summary = EpisodeSummary()
@@ -73,9 +78,11 @@ class Lane:
         """Play `step.action`; the rest of `step` is filled in from what the game answers."""
         with self._timer.phase("emulator"):
             observation, reward, terminated, truncated, info = self._env.step(step.action)
-        step.reward = reward
         step.flag = FLAG_TERMINATED if terminated else FLAG_TRUNCATED if truncated else 0
-        self._builder.add_step(step, self._env.frame)
+        step.reward = self.tools.note(reward, info, is_over=step.flag != 0)
+        self._recorder.record(
+            step, self._env.frame, seen=self.observation, prev_action=self.prev_action
+        )
         self._note(reward, info)
         self.observation, self.prev_action = observation, step.action
         if step.flag == 0:
@@ -90,10 +97,10 @@ class Lane:
         return finished
 
     def take_block(self) -> StepBlock | None:
-        return self._builder.take_block()
+        return self._recorder.take_block()
 
     def flush(self) -> list[StepBlock]:
-        return self._builder.flush()
+        return self._recorder.flush()
 
     def close(self) -> None:
         self._env.close()
@@ -106,8 +113,9 @@ class Lane:
         else:
             with self._timer.phase("emulator"):
                 observation, info = self._env.reset(seed=seed, options={"stage": self.stage})
-            self._builder.begin_episode(self._env.frame)
+            self._recorder.begin(self._env.frame)
             self.prev_action = self._no_action
+        self.tools.begin(info, from_start=start.moment is None)
         x = int(info.get("x_pos", 0))
         self.summary = EpisodeSummary(
             stage=self.stage, from_start=start.moment is None, start_x=x, final_x=x, max_x=x
@@ -120,10 +128,9 @@ class Lane:
     def _begin_at(self, moment: Moment, env: RestorableEnv) -> tuple[U8, Info]:
         with self._timer.phase("emulator"):
             info = env.restore(moment.snapshot)
-        observation = moment.snapshot.observation
-        self._builder.begin_within_episode(observation, moment.prev_action)
+        self._recorder.begin(None)
         self.prev_action = moment.prev_action
-        return observation, info
+        return moment.snapshot.observation, info
 
     def _keep_moment(self) -> None:
         if self._restorable is not None:

@@ -13,8 +13,11 @@ import numpy as np
 
 from actor.block_builder import PlayedStep
 from actor.lane import EpisodeSummary, Lane
-from actor.policy import Policy
+from actor.lane_tools import tool_figures
+from actor.policy import Decision, Policy
+from actor.shaping import Shaping
 from actor.sink import BlockSink
+from actor.slow_steps import SlowStepTrace
 from actor.starts import Starts
 from actor.weight_feed import WeightFeed
 from common.blocks import F32, StepBlock
@@ -47,6 +50,9 @@ class ActorParts:
     traces: TraceLog
     timer: PhaseTimer
     """Also that of the lanes."""
+    shaping: Shaping
+    """Also that of the lanes."""
+    slow_steps: SlowStepTrace | None = None
 
 
 class ActorLoop:
@@ -65,6 +71,8 @@ class ActorLoop:
         self._traces = parts.traces
         self._first_env = parts.identity.index * len(parts.lanes)
         self._timer = parts.timer
+        self._shaping = parts.shaping
+        self._slow_steps = parts.slow_steps
         self._epsilons: F32 = np.ones(len(parts.lanes), dtype=np.float32)
         self._agent_steps = 0
         self._has_told = False
@@ -120,6 +128,8 @@ class ActorLoop:
     def close(self) -> None:
         for lane in self._lanes:
             lane.close()
+        if self._slow_steps is not None:
+            self._slow_steps.close()
         self._traces.close()
         self._heartbeat.close()
 
@@ -129,6 +139,7 @@ class ActorLoop:
         if header is None:
             return
         self._starts.set_shares(header.stage_shares)
+        self._shaping.follow(header.agent_steps, header.controls.distance_weight)
         factor = header.controls.exploration_scale
         for index in range(len(self._lanes)):
             env_index = self._first_env + index
@@ -140,22 +151,21 @@ class ActorLoop:
                 np.stack([lane.observation for lane in self._lanes]),
                 np.array([lane.prev_action for lane in self._lanes], dtype=np.int64),
                 self._epsilons,
+                forced=[lane.tools.guide.action for lane in self._lanes],
             )
         with self._timer.phase("blocks"):
             for index, lane in enumerate(self._lanes):
-                step = PlayedStep(
-                    action=int(decision.actions[index]),
-                    reward=0.0,
-                    flag=0,
-                    chosen_quantiles=decision.chosen_quantiles[index],
-                    greedy_quantiles=decision.greedy_quantiles[index],
-                )
-                finished = lane.act(step)
+                finished = self._act(lane, _step_of(decision, index, lane))
                 if finished is not None:
                     self._report(index, finished)
                     self._keep_trace(lane.trace, finished)
             self._agent_steps += len(self._lanes)
             self._collect_blocks()
+
+    def _act(self, lane: Lane, step: PlayedStep) -> EpisodeSummary | None:
+        if self._slow_steps is None:
+            return lane.act(step)
+        return self._slow_steps.watch(lambda: lane.act(step))
 
     def _collect_blocks(self) -> None:
         for index, lane in enumerate(self._lanes):
@@ -223,4 +233,18 @@ class ActorLoop:
         values.update(self._sink.bad_answers())
         values["episodes_unsent"] = self._episodes_unsent
         values["max_x"] = max(lane.summary.max_x for lane in self._lanes)
+        values.update(tool_figures(self._shaping, [lane.tools for lane in self._lanes]))
+        values["slow_steps_total"] = self._slow_steps.total if self._slow_steps else 0
         self._heartbeat.beat(self._agent_steps, state, values)
+
+
+def _step_of(decision: Decision, index: int, lane: Lane) -> PlayedStep:
+    """What a lane is about to play, and what the network thinks of it."""
+    return PlayedStep(
+        action=int(decision.actions[index]),
+        reward=0.0,
+        flag=0,
+        chosen_quantiles=decision.chosen_quantiles[index],
+        greedy_quantiles=decision.greedy_quantiles[index],
+        scripted=lane.tools.guide.action is not None,
+    )

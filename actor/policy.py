@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,8 +33,18 @@ class Policy:
         self.network = network
         self._rng = np.random.default_rng(seed)
 
-    def decide(self, observations: U8, prev_actions: I64, epsilons: F32) -> Decision:
-        """Choose for uint8 [K, stack, H, W], with an epsilon for each environment."""
+    def decide(
+        self,
+        observations: U8,
+        prev_actions: I64,
+        epsilons: F32,
+        *,
+        forced: Sequence[int | None] = (),
+    ) -> Decision:
+        """Choose for uint8 [K, stack, H, W], with an epsilon for each environment.
+
+        Where `forced` has an action it is the chosen one; chance goes on as if it were not there.
+        """
         greedy, quantiles = self.network.infer(
             torch.from_numpy(observations), torch.from_numpy(prev_actions)
         )
@@ -43,6 +54,9 @@ class Policy:
         explores = self._rng.random(len(rows)) < epsilons
         random: I64 = self._rng.integers(values.shape[1], size=len(rows))
         actions: I64 = np.where(explores, random, best)
+        for row, action in enumerate(forced):
+            if action is not None:
+                actions[row] = action
         return Decision(
             actions=actions,
             chosen_quantiles=values[rows, actions],

@@ -37,7 +37,7 @@ class StepBlock:
     actions: U8
     """[S] index into the action set."""
     rewards: F32
-    """[S] rewards as the environment gave them, unclipped."""
+    """[S] rewards as the environment gave them, unclipped, with what shaping added."""
     flags: U8
     """[S] 0, FLAG_TERMINATED or FLAG_TRUNCATED."""
     frame_index: U16
@@ -48,6 +48,8 @@ class StepBlock:
     """[T] the action before each item, `spec.no_action` at an episode's start."""
     priorities: F32
     """[T] initial priorities, computed by the actor: |error| before the exponent alpha."""
+    scripted: U8
+    """[S] 1 where a script chose the action and no policy did, else 0."""
 
     @property
     def num_items(self) -> int:
@@ -63,8 +65,8 @@ class StepBlock:
 
 
 def max_block_frames(num_steps: int, spec: DataSpec) -> int:
-    """Most frames that a block can need: each step may begin an episode and end it."""
-    return 2 * num_steps + spec.stack
+    """Most frames that a block can need: each step may begin with a stack of its own and end it."""
+    return num_steps * (spec.stack + 1)
 
 
 def _require(condition: bool, reason: str, detail: str = "") -> None:
@@ -93,6 +95,7 @@ def _validate_shapes(block: StepBlock, spec: DataSpec) -> None:
         "episode_first": (np.uint16, (steps,)),
         "prev_actions": (np.uint8, (items,)),
         "priorities": (np.float32, (items,)),
+        "scripted": (np.uint8, (steps,)),
     }
     for name, (dtype, shape) in expected.items():
         array = getattr(block, name)
@@ -105,6 +108,7 @@ def _validate_values(block: StepBlock, spec: DataSpec) -> None:
     _require(bool((block.actions < spec.num_actions).all()), "block_action")
     _require(bool((block.prev_actions <= spec.num_actions).all()), "block_action", "previous")
     _require(bool((block.flags <= FLAG_TRUNCATED).all()), "block_flags")
+    _require(bool((block.scripted <= 1).all()), "block_scripted")
     # A NaN fails both comparisons, so one test refuses NaN, infinity and nonsense alike.
     _require(bool((np.abs(block.rewards) <= MAX_ABS_REWARD).all()), "block_reward")
     fine = (block.priorities >= 0) & (block.priorities <= MAX_PRIORITY)

@@ -90,7 +90,8 @@ class ScriptSettings:
 
     def __post_init__(self) -> None:
         require_between(self, -1, 255, "forward_action_id")
-        require_between(self, 0, 20_000, "probe_forward_actions", "scripted_forward_frames")
+        require_between(self, 0, 2_000, "probe_forward_actions")
+        require_between(self, 0, 20_000, "scripted_forward_frames")
         require_at_least_zero(self, "scripted_episodes", "auto_bootstrap_threshold")
         require_between(self, 1, 20_000, "auto_bootstrap_frames")
 

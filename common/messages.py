@@ -108,6 +108,7 @@ class BlockMessage(Message):
         "episode_first",
         "prev_actions",
         "priorities",
+        "scripted",
     )
     incarnation: Count
     sequence: Sequence

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from torch import Tensor
 
@@ -19,7 +19,10 @@ from replay_server.buffer import ReplayBuffer
 from replay_server.ledger import Ledger
 from replay_server.pages import Page, Stretch
 from replay_server.rate_limit import RateLimiter
-from replay_server.storage import StorageLayout
+from replay_server.storage import BYTE_COLUMNS, StorageLayout
+
+FIRST_BYTE_COLUMNS: Final = 4
+"""Of pages that were written before scripted steps were marked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,6 +78,7 @@ def shape_of(buffer: ReplayBuffer) -> JsonObject:
         "rings": asdict(storage.sizes),
         "spec": asdict(storage.spec),
         "rewards": str(storage.columns.rewards.dtype),
+        "bytes": list(BYTE_COLUMNS),
     }
 
 
@@ -102,7 +106,8 @@ def read_cut(state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> SavedCu
                 next_generation=int(layout["next_generation"]),
             ),
             counters=state["counters"],
-            shape=state["shape"],
+            # Older cuts do not name their bytes; how many there are is said by their pages.
+            shape={"bytes": list(BYTE_COLUMNS), **state["shape"]},
             pages=_pages(state),
             quanta=tensors["quanta"],
             random_state=tensors["random_state"],
@@ -113,9 +118,19 @@ def read_cut(state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> SavedCu
 
 def _pages(state: Mapping[str, Any]) -> list[Page]:
     return [
-        Page(**asdict(file), stretch=_stretch(fields["stretch"]))
+        Page(
+            **asdict(file),
+            stretch=_stretch(fields["stretch"]),
+            byte_columns=_byte_columns(fields.get("byte_columns", FIRST_BYTE_COLUMNS)),
+        )
         for file, fields in zip(page_files(state), state["pages"], strict=True)
     ]
+
+
+def _byte_columns(value: object) -> int:
+    if value not in range(FIRST_BYTE_COLUMNS, len(BYTE_COLUMNS) + 1):
+        raise ValueError(f"a page with {value} bytes in a row")
+    return int(str(value))
 
 
 def _stretch(fields: Mapping[str, Any]) -> Stretch:

@@ -20,7 +20,7 @@ from torch import Tensor
 from common.errors import CheckpointCorrupt
 from common.saved_replay import PageFile
 from replay_server.rings import ring_parts
-from replay_server.storage import BlockStorage, StorageLayout
+from replay_server.storage import BYTE_COLUMNS, BlockStorage, StorageLayout
 
 CHUNK_BYTES: Final = 4 << 20
 """Between two chunks others may have the interpreter."""
@@ -48,6 +48,8 @@ class Page(PageFile):
     """A file, and the slots that its rows came from."""
 
     stretch: Stretch
+    byte_columns: int = len(BYTE_COLUMNS)
+    """How many of them its rows have; there were fewer once."""
 
 
 def stretch_since(layout: StorageLayout, storage: BlockStorage, generation: int) -> Stretch:
@@ -71,7 +73,7 @@ def write_page(path: Path, storage: BlockStorage, stretch: Stretch) -> Page:
     digest, size = hashlib.sha256(), 0
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb", buffering=0) as file:
-        for chunk in _chunks(storage, stretch):
+        for chunk in _chunks(storage, stretch, len(BYTE_COLUMNS)):
             data = _bytes_of(chunk.contiguous().cpu())
             digest.update(data)
             _write_all(file, data)
@@ -85,7 +87,7 @@ def write_page(path: Path, storage: BlockStorage, stretch: Stretch) -> Page:
 def read_page(path: Path, page: Page, storage: BlockStorage) -> None:
     """Put the rows back into the slots that they came from; the page has been checked."""
     with path.open("rb") as file:
-        for chunk in _chunks(storage, page.stretch):
+        for chunk in _chunks(storage, page.stretch, page.byte_columns):
             rows = torch.empty(chunk.shape, dtype=chunk.dtype)
             data = _bytes_of(rows)
             if file.readinto(data) != len(data):
@@ -93,9 +95,9 @@ def read_page(path: Path, page: Page, storage: BlockStorage) -> None:
             chunk.copy_(rows)
 
 
-def _chunks(storage: BlockStorage, stretch: Stretch) -> Iterator[Tensor]:
+def _chunks(storage: BlockStorage, stretch: Stretch, byte_columns: int) -> Iterator[Tensor]:
     """Views of the rings, a few megabytes each, in the order of the file."""
-    columns = storage.ring_columns()
+    columns = storage.ring_columns(byte_columns)
     for ring in columns.values():
         yield from _parts_in_chunks(ring, stretch.step_slot, stretch.steps)
     yield from _parts_in_chunks(storage.frames, stretch.frame_slot, stretch.frames)

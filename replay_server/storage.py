@@ -66,12 +66,14 @@ class StepColumns:
     """uint8, how many frames of the same episode precede it, at most stack - 1."""
     prev_actions: Tensor
     """uint8, meaningful for items only."""
+    scripted: Tensor
+    """uint8, 1 where a script chose the action."""
     generations: Tensor
     """int64, insert number of the block that the item belongs to, or NO_ITEM."""
 
 
-_BYTE_COLUMNS = ("actions", "flags", "older_frames", "prev_actions")
-"""Rows of one tensor, in this order: written by one copy."""
+BYTE_COLUMNS = ("actions", "flags", "older_frames", "prev_actions", "scripted")
+"""Rows of one tensor, in this order: written by one copy. New ones are added at the end."""
 
 
 def _wide_column_types(reward_dtype: torch.dtype) -> dict[str, torch.dtype]:
@@ -83,7 +85,7 @@ def storage_bytes(
 ) -> int:
     """Memory of the rings, known before they are allocated."""
     wide_bytes = sum(dtype.itemsize for dtype in _wide_column_types(reward_dtype).values())
-    step_bytes = len(_BYTE_COLUMNS) + wide_bytes
+    step_bytes = len(BYTE_COLUMNS) + wide_bytes
     return sizes.frames * spec.frame_bytes + sizes.steps * step_bytes
 
 
@@ -132,13 +134,13 @@ class BlockStorage:
             (sizes.frames, spec.frame_bytes), dtype=torch.uint8, device=device
         )
         self._byte_rows = torch.zeros(
-            (len(_BYTE_COLUMNS), sizes.steps), dtype=torch.uint8, device=device
+            (len(BYTE_COLUMNS), sizes.steps), dtype=torch.uint8, device=device
         )
         wide = {
             name: torch.zeros(sizes.steps, dtype=dtype, device=device)
             for name, dtype in _wide_column_types(reward_dtype).items()
         }
-        rows = dict(zip(_BYTE_COLUMNS, self._byte_rows.unbind(), strict=True))
+        rows = dict(zip(BYTE_COLUMNS, self._byte_rows.unbind(), strict=True))
         self.columns = StepColumns(**rows, **wide)
         self.columns.generations.fill_(NO_ITEM)
         self._blocks: deque[_StoredBlock] = deque()
@@ -188,10 +190,13 @@ class BlockStorage:
         self._generation = layout.next_generation
         self._mark_items()
 
-    def ring_columns(self) -> dict[str, Tensor]:
-        """The rings by name, with the slot as the first dimension, for those who copy them."""
+    def ring_columns(self, byte_columns: int = len(BYTE_COLUMNS)) -> dict[str, Tensor]:
+        """The rings by name, with the slot as the first dimension, for those who copy them.
+
+        Of the byte columns only the first ones, for copies from before there were more.
+        """
         return {
-            "bytes": self._byte_rows.t(),
+            "bytes": self._byte_rows[:byte_columns].t(),
             "rewards": self.columns.rewards,
             "newest_frames": self.columns.newest_frames,
         }
@@ -254,12 +259,13 @@ class BlockStorage:
 
     def _byte_values(self, block: StepBlock) -> U8:
         older = block.frame_index - block.episode_first
-        values = np.empty((len(_BYTE_COLUMNS), block.num_steps), dtype=np.uint8)
+        values = np.empty((len(BYTE_COLUMNS), block.num_steps), dtype=np.uint8)
         values[0] = block.actions
         values[1] = block.flags
         values[2] = np.minimum(older, self.spec.stack - 1)
         values[3, : block.num_items] = block.prev_actions
         values[3, block.num_items :] = self.spec.no_action
+        values[4] = block.scripted
         return values
 
     def _advance(self, new: _StoredBlock) -> None:

@@ -10,6 +10,8 @@ from common.blocks import FLAG_TERMINATED, FLAG_TRUNCATED, StepBlock
 from common.specs import DataSpec
 
 TINY = DataSpec(height=2, width=4, stack=4, num_actions=7, n_step=5)
+SCRIPTED_PATTERN = 3
+"""Episodes begin with none, one or two scripted steps, in turn."""
 _MARKER_BYTES = 4
 
 
@@ -21,6 +23,7 @@ class PlayedStep:
     prev_action: int
     reward: float
     flag: int
+    scripted: int
 
 
 def frame_of(episode: int, time: int, spec: DataSpec) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
@@ -47,7 +50,8 @@ def play(
             # Multiples of 1/8 are exact in float16, so that tests can ask for equality.
             reward = float(rng.integers(-64, 65)) / 8
             end = flag if time == length - 1 else 0
-            steps.append(PlayedStep(episode, time, action, prev_action, reward, end))
+            scripted = int(time < episode % SCRIPTED_PATTERN)
+            steps.append(PlayedStep(episode, time, action, prev_action, reward, end, scripted))
             prev_action = action
     return steps
 
@@ -90,6 +94,7 @@ def cut_block(steps: list[PlayedStep], first: int, num_items: int, spec: DataSpe
         episode_first=np.array(episode_first, dtype=np.uint16),
         prev_actions=np.array([step.prev_action for step in part[:num_items]], dtype=np.uint8),
         priorities=np.ones(num_items, dtype=np.float32),
+        scripted=np.array([step.scripted for step in part], dtype=np.uint8),
     )
 
 

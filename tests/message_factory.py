@@ -166,6 +166,7 @@ def _block_arrays() -> dict[str, Array]:
         "episode_first": np.zeros(12, dtype=np.uint16),
         "prev_actions": np.array([SPEC.no_action, *actions[:7]], dtype=np.uint8),
         "priorities": (steps[:8] / 4).astype(np.float32),
+        "scripted": (steps < 3).astype(np.uint8),
     }
 
 

@@ -61,3 +61,12 @@ class TimedEnv(Protocol):
     """An environment that can say how long it works on pictures."""
 
     timer: PhaseTimer
+
+
+@runtime_checkable
+class MemoryEnv(Protocol):
+    """An environment whose console's RAM can be looked at."""
+
+    def read_ram(self, address: int) -> int:
+        """One byte; raises IndexError where there is no such address."""
+        ...

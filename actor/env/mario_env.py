@@ -210,6 +210,11 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self._require_open()
         return self._core.screen()
 
+    def read_ram(self, address: int) -> int:
+        """One byte of the console's RAM."""
+        self._require_open()
+        return int(self._core.ram[address])
+
     def close(self) -> None:
         if not self._is_closed:
             self._is_closed = True

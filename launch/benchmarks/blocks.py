@@ -24,4 +24,5 @@ def random_block(spec: DataSpec, items: int = BLOCK_ITEMS, seed: int = 1) -> Ste
         episode_first=np.zeros(steps, dtype=np.uint16),
         prev_actions=rng.integers(spec.num_actions, size=items, dtype=np.uint8),
         priorities=rng.random(items, dtype=np.float32),
+        scripted=np.zeros(steps, dtype=np.uint8),
     )

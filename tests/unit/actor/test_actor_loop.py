@@ -3,93 +3,24 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import torch
 
-from actor.assembly import build
-from actor.loop import ActorLoop
-from common.codec import decode
-from common.config import Settings
-from common.memory_transport import MemoryNetwork
-from common.messages import Ack, BlockMessage, Episode, Heartbeat, Hello, Message
-from common.networks import build_network
+from common.messages import BlockMessage, Episode
 from common.phases import PHASES
-from common.weights import WeightHeader, encode_weights
-from tests.run_factory import corridor_settings
-from tests.scripted_peers import FakeClock, ScriptedServer
-
-
-class Stage:
-    """One actor with three environments, and the other ends of its lines."""
-
-    def __init__(self, runs_dir: Path) -> None:
-        self.settings = corridor_settings(
-            runs_dir,
-            {"actor": {"envs_per_actor": 3, "send_window": 2}, "run": {"metrics_interval_s": 1e-6}},
-        )
-        endpoints = self.settings.endpoints
-        self.network = MemoryNetwork()
-        self.clock = FakeClock()
-        self.server = ScriptedServer(self.network, endpoints.replay_endpoint)
-        self.weights = self.network.publisher(endpoints.weights_endpoint)
-        self.telemetry = self.network.puller(endpoints.telemetry_endpoint)
-        self.actor: ActorLoop = build(self.settings, self.network, 1, clock=self.clock)
-
-    def publish(self, agent_steps: int = 0, version: int = 7) -> None:
-        self.weights.publish(weight_frame(self.settings, agent_steps, version))
-
-    def tick(self) -> bool:
-        self.clock.advance(0.01)
-        return self.actor.tick()
-
-    def answer(self) -> list[BlockMessage]:
-        """Welcome and acknowledge whatever came; the blocks among it."""
-        messages = self.server.read()
-        for message in messages:
-            if isinstance(message, Hello):
-                self.server.welcome()
-            elif isinstance(message, BlockMessage):
-                self.server.say(Ack(sequence=message.sequence, window=4))
-        return [message for message in messages if isinstance(message, BlockMessage)]
-
-    def told(self) -> list[Message]:
-        messages = []
-        while (frames := self.telemetry.receive(0)) is not None:
-            messages.append(decode(frames).message)
-        return messages
-
-    def states(self) -> list[object]:
-        return [told.record["state"] for told in self.told() if isinstance(told, Heartbeat)]
-
-
-def weight_frame(settings: Settings, agent_steps: int, version: int) -> bytes:
-    torch.manual_seed(0)
-    quantiles = settings.learner.num_quantiles
-    network = build_network(settings.learner.network, settings.spec, quantiles)
-    header = WeightHeader(
-        run_id=settings.run.run,
-        generation=3,
-        version=version,
-        agent_steps=agent_steps,
-        stage_shares={},
-        network=settings.learner.network,
-        num_quantiles=quantiles,
-        spec=settings.spec,
-    )
-    return encode_weights(header, network.state_dict())
+from tests.actor_scene import ActorScene
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
+def stage(tmp_path: Path) -> ActorScene:
+    return ActorScene(tmp_path)
 
 
-def test_an_actor_without_weights_waits_and_says_so(stage: Stage) -> None:
+def test_an_actor_without_weights_waits_and_says_so(stage: ActorScene) -> None:
     assert not stage.tick()
     assert stage.actor.waits_for() == "weights from the learner"
     assert stage.states()[-1] == "waiting for weights from the learner"
 
 
-def test_blocks_of_all_environments_arrive_with_the_weights_that_chose(stage: Stage) -> None:
+def test_blocks_of_all_environments_arrive_with_the_weights_that_chose(stage: ActorScene) -> None:
     stage.publish()
     blocks: list[BlockMessage] = []
     for _ in range(100):
@@ -102,20 +33,20 @@ def test_blocks_of_all_environments_arrive_with_the_weights_that_chose(stage: St
     assert len(blocks) >= 3 * (100 // 16 - 2)
 
 
-def test_heartbeats_say_where_the_time_went(stage: Stage) -> None:
+def test_heartbeats_say_where_the_time_went(stage: ActorScene) -> None:
     stage.tick()
     stage.publish()
     for _ in range(60):
         stage.tick()
         stage.answer()
 
-    beats = [told.record for told in stage.told() if isinstance(told, Heartbeat)]
-    shares = {name.removeprefix("share_") for name in beats[-1] if name.startswith("share_")}
+    last = stage.beats()[-1]
+    shares = {name.removeprefix("share_") for name in last if name.startswith("share_")}
     # The corridor draws its pictures as it is played.
     assert shares == PHASES["actors"].keys() - {"preprocessing"}
 
 
-def test_an_actor_stops_playing_when_its_window_is_used_up(stage: Stage) -> None:
+def test_an_actor_stops_playing_when_its_window_is_used_up(stage: ActorScene) -> None:
     stage.publish()
     stage.tick()
     stage.answer()
@@ -128,7 +59,7 @@ def test_an_actor_stops_playing_when_its_window_is_used_up(stage: Stage) -> None
     assert sum(stage.tick() for _ in range(20)) > 0
 
 
-def test_episodes_are_reported_with_the_epsilon_of_their_environment(stage: Stage) -> None:
+def test_episodes_are_reported_with_the_epsilon_of_their_environment(stage: ActorScene) -> None:
     stage.publish(agent_steps=0)
     for _ in range(60):
         stage.tick()
@@ -141,7 +72,7 @@ def test_episodes_are_reported_with_the_epsilon_of_their_environment(stage: Stag
     assert all(episode.agent_steps > 0 for episode in episodes)
 
 
-def test_epsilons_follow_the_agent_steps_in_the_weights(stage: Stage) -> None:
+def test_epsilons_follow_the_agent_steps_in_the_weights(stage: ActorScene) -> None:
     stage.publish(agent_steps=1_000_000)
 
     stage.tick()
@@ -151,7 +82,7 @@ def test_epsilons_follow_the_agent_steps_in_the_weights(stage: Stage) -> None:
     assert stage.actor._epsilons.tolist() == pytest.approx(expected, rel=1e-5)
 
 
-def test_at_the_end_every_block_is_sent_although_the_window_is_smaller(stage: Stage) -> None:
+def test_at_the_end_every_block_is_sent_although_the_window_is_smaller(stage: ActorScene) -> None:
     stage.publish()
     for _ in range(40):
         stage.tick()
@@ -174,7 +105,7 @@ def test_at_the_end_every_block_is_sent_although_the_window_is_smaller(stage: St
     assert stage.states()[-1] == "stopped"
 
 
-def test_without_a_server_the_end_comes_in_time_and_counts_what_is_lost(stage: Stage) -> None:
+def test_without_a_server_the_end_comes_in_time_and_counts_what_is_lost(stage: ActorScene) -> None:
     stage.publish()
     for _ in range(20):
         stage.tick()

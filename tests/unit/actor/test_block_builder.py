@@ -82,6 +82,7 @@ def feed(builder: BlockBuilder, game: Game, index: int) -> None:
             flag=step.flag,
             chosen_quantiles=game.chosen[index],
             greedy_quantiles=game.greedy[index],
+            scripted=bool(step.scripted),
         ),
         square(step.episode, step.time + 1, game.spec),
     )
@@ -118,6 +119,7 @@ def test_every_step_is_an_item_of_one_block_in_order(game: Game) -> None:
     assert items_of(emitted, "actions") == [step.action for step in game.steps]
     assert items_of(emitted, "rewards") == [step.reward for step in game.steps]
     assert items_of(emitted, "prev_actions") == [step.prev_action for step in game.steps]
+    assert items_of(emitted, "scripted") == [step.scripted for step in game.steps]
     flags = [step.flag for step in game.steps]
     assert items_of(emitted, "flags") == [*flags[:-1], flags[-1] or FLAG_TRUNCATED]
 

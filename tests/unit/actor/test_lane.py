@@ -139,7 +139,7 @@ class TeleportEnv:
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[U8, Info]:
         del seed, options
-        return self._observation(), {"x_pos": self.xs.pop(0)}
+        return self._observation(), {"x_pos": self.xs.pop(0), "distance": 0}
 
     def step(self, action: int) -> tuple[U8, float, bool, bool, Info]:
         del action

@@ -72,6 +72,7 @@ def test_an_episode_end_makes_up_for_missing_look_ahead(flag: int) -> None:
         "episode_first",
         "prev_actions",
         "priorities",
+        "scripted",
     ],
 )
 def test_each_array_must_have_its_type(name: str) -> None:
@@ -80,7 +81,7 @@ def test_each_array_must_have_its_type(name: str) -> None:
     assert reason_of(block(**{name: array.astype(np.int64)})) == "block_shape"
 
 
-@pytest.mark.parametrize("name", ["rewards", "flags", "frame_index", "episode_first"])
+@pytest.mark.parametrize("name", ["rewards", "flags", "frame_index", "episode_first", "scripted"])
 @pytest.mark.parametrize("length", [11, 13])
 def test_each_step_array_must_have_one_entry_per_step(name: str, length: int) -> None:
     array = np.resize(getattr(block(), name), length)
@@ -137,6 +138,7 @@ def test_the_number_of_frames_is_bounded(count: int) -> None:
         ("prev_actions", SPEC.no_action + 1, "block_action"),
         ("flags", 3, "block_flags"),
         ("flags", 255, "block_flags"),
+        ("scripted", 2, "block_scripted"),
         ("rewards", np.nan, "block_reward"),
         ("rewards", np.inf, "block_reward"),
         ("rewards", -np.inf, "block_reward"),
@@ -218,7 +220,7 @@ def test_a_new_episode_must_not_show_frames_of_the_old_one() -> None:
 
 def test_a_last_return_that_is_cut_is_refused() -> None:
     whole = block()
-    names = ("actions", "rewards", "flags", "frame_index", "episode_first")
+    names = ("actions", "rewards", "flags", "frame_index", "episode_first", "scripted")
     short = replace(
         whole,
         frames=whole.frames[:-1],
@@ -226,6 +228,18 @@ def test_a_last_return_that_is_cut_is_refused() -> None:
     )
 
     assert reason_of(short) == "block_lookahead"
+
+
+def test_every_step_may_begin_with_a_stack_of_its_own() -> None:
+    steps = np.arange(12, dtype=np.uint16) * np.uint16(SPEC.stack + 1)
+    crowded = block(
+        frames=np.zeros((max_block_frames(12, SPEC), SPEC.height, SPEC.width), np.uint8),
+        flags=np.full(12, FLAG_TRUNCATED, np.uint8),
+        frame_index=steps + np.uint16(SPEC.stack - 1),
+        episode_first=steps,
+    )
+
+    validate_block(crowded, SPEC)
 
 
 @pytest.mark.parametrize(("seen_before", "is_valid"), [(1, True), (2, True), (3, False)])
@@ -243,6 +257,7 @@ def test_an_episode_may_begin_with_the_stack_of_an_earlier_moment_and_no_more(
         episode_first=np.array([0, first], dtype=np.uint16),
         prev_actions=np.zeros(2, dtype=np.uint8),
         priorities=np.ones(2, dtype=np.float32),
+        scripted=np.zeros(2, dtype=np.uint8),
     )
 
     if is_valid:

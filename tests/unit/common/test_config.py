@@ -117,7 +117,7 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
     },
     ScriptSettings: {
         "forward_action_id": [-2, 256],
-        "probe_forward_actions": [-1, 20_001],
+        "probe_forward_actions": [-1, 2_001],
         "scripted_forward_frames": [-1, 20_001],
         "scripted_episodes": [-1],
         "auto_bootstrap_threshold": [-1],

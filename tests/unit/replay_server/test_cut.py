@@ -11,7 +11,15 @@ from replay_server.cut_files import KEPT_CUTS, CutFolder
 from replay_server.ledger import Ledger
 from replay_server.pages import PageOverwritten
 from tests.checkpoint_factory import flip_byte
-from tests.cut_factory import CAPACITY, cut_of, fill, make_buffer, use
+from tests.cut_factory import (
+    CAPACITY,
+    change_state,
+    cut_of,
+    fill,
+    make_buffer,
+    make_older,
+    use,
+)
 
 
 @pytest.mark.parametrize("blocks", [0, 3, 20])
@@ -113,6 +121,53 @@ def test_a_buffer_of_another_shape_is_refused(tmp_path: Path) -> None:
     other = make_buffer(capacity=2 * CAPACITY)
     with pytest.raises(CheckpointMismatch, match="capacity"):
         CutFolder(tmp_path, other.storage).restore("00000000010", other)
+
+
+@pytest.mark.parametrize("blocks", [5, 20])
+def test_a_cut_from_before_scripted_steps_were_marked_goes_on(tmp_path: Path, blocks: int) -> None:
+    original = make_buffer()
+    fill(original, range(blocks))
+    CutFolder(tmp_path, original.storage).write(cut_of(original, 10))
+    make_older(tmp_path, "00000000010")
+
+    restored, again = make_buffer(), make_buffer()
+    folder = CutFolder(tmp_path, restored.storage)
+    folder.restore("00000000010", restored)
+    marks = restored.storage.columns.scripted.clone()
+    fill(restored, range(100, 102))
+    fill(original, range(100, 102))
+    # Its pages are named by the next cut, beside those that say more.
+    folder.write(cut_of(restored, 20))
+    CutFolder(tmp_path, again.storage).restore("00000000020", again)
+
+    assert int(marks.sum()) == 0
+    assert int(again.storage.columns.scripted.sum()) > 0
+    assert torch.equal(again.storage.columns.scripted, restored.storage.columns.scripted)
+    for left, right in zip(use(original, 9), use(again, 9), strict=True):
+        assert torch.equal(left, right)
+
+
+@pytest.mark.parametrize("columns", [0, 3, 6, "x", None])
+def test_a_page_of_unknown_rows_is_refused(tmp_path: Path, columns: object) -> None:
+    original = make_buffer()
+    fill(original, range(5))
+    CutFolder(tmp_path, original.storage).write(cut_of(original, 10))
+    change_state(tmp_path, "00000000010", lambda s: s["pages"][0].update(byte_columns=columns))
+
+    restored = make_buffer()
+    with pytest.raises(CheckpointCorrupt, match="incomplete"):
+        CutFolder(tmp_path, restored.storage).restore("00000000010", restored)
+
+
+def test_a_cut_that_knows_more_than_we_do_is_refused_in_words(tmp_path: Path) -> None:
+    original = make_buffer()
+    fill(original, range(5))
+    CutFolder(tmp_path, original.storage).write(cut_of(original, 10))
+    change_state(tmp_path, "00000000010", lambda s: s["shape"]["bytes"].append("tired"))
+
+    restored = make_buffer()
+    with pytest.raises(CheckpointMismatch, match="tired"):
+        CutFolder(tmp_path, restored.storage).restore("00000000010", restored)
 
 
 def test_a_page_whose_blocks_were_evicted_meanwhile_is_given_up(tmp_path: Path) -> None:

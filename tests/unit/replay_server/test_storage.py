@@ -54,6 +54,9 @@ def test_stored_steps_survive_wraps_until_their_block_is_evicted(
         assert storage.columns.rewards[items].tolist() == [
             steps[alive[i]].reward for i in items.tolist()
         ]
+        assert storage.columns.scripted[items].tolist() == [
+            steps[alive[i]].scripted for i in items.tolist()
+        ]
 
 
 def test_oldest_whole_blocks_go_first() -> None:

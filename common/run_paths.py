@@ -22,7 +22,9 @@ OUR_NAMES = (
     "diagnostics",
     "heartbeats",
     "locks",
+    "live",
     "logs",
+    "maps",
     "quarantine",
     "replay",
     "replay/cuts",
@@ -94,6 +96,16 @@ class RunPaths:
     @property
     def traces(self) -> Path:
         return self.root / "traces"
+
+    @property
+    def live(self) -> Path:
+        """Who wants to see an actor play, and what it shows then."""
+        return self.root / "live"
+
+    @property
+    def maps(self) -> Path:
+        """What is known of the stages: pictures, and where Mario has been."""
+        return self.root / "maps"
 
     @property
     def checkpoints(self) -> Path:

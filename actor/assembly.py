@@ -18,6 +18,7 @@ from actor.frontier import Frontier
 from actor.lane import Lane
 from actor.loop import ActorLoop, ActorParts, EpsilonOf
 from actor.policy import Policy
+from actor.showcase import Showcase
 from actor.sink import BlockSink
 from actor.stage_choice import StageChoice, first_shares
 from actor.starts import Starts
@@ -68,7 +69,11 @@ def build(
     ).eval()
     link = open_link(network, endpoints.replay_endpoint, identity, settings.spec, clock=clock)
     subscriber = network.subscriber(endpoints.weights_endpoint)
-    starts, timer, toolbox = _starts(settings, index), PhaseTimer(), Toolbox(settings)
+    starts, timer, toolbox = (
+        _starts(settings, index),
+        PhaseTimer(),
+        Toolbox(settings, identity.peer),
+    )
     parts = ActorParts(
         identity=identity,
         lanes=[
@@ -91,6 +96,8 @@ def build(
         timer=timer,
         shaping=toolbox.shaping,
         slow_steps=build_slow_step_trace(settings, identity.peer),
+        showcase=Showcase(paths.live, identity.peer),
+        notes=toolbox.notes,
     )
     log.info(
         "environments ready",

@@ -8,9 +8,10 @@ import numpy as np
 
 from actor.block_builder import BlockBuilder, PlayedStep
 from actor.env.episode import RestorableEnv
-from actor.env.interface import EnvProtocol, Info, TimedEnv
+from actor.env.interface import EnvProtocol, Info, TimedEnv, VisibleEnv
 from actor.frontier import Moment, stretch_of
 from actor.lane_tools import LaneTools
+from actor.level_notes import EpisodeEnd
 from actor.recorder import Recorder
 from actor.starts import NOWHERE, Place, Starts
 from common.blocks import FLAG_TERMINATED, FLAG_TRUNCATED, U8, StepBlock
@@ -80,6 +81,8 @@ class Lane:
             observation, reward, terminated, truncated, info = self._env.step(step.action)
         step.flag = FLAG_TERMINATED if terminated else FLAG_TRUNCATED if truncated else 0
         step.reward = self.tools.note(reward, info, is_over=step.flag != 0)
+        if self.tools.path is not None:
+            self.tools.path.note(self.stage, info)
         self._recorder.record(
             step, self._env.frame, seen=self.observation, prev_action=self.prev_action
         )
@@ -93,6 +96,7 @@ class Lane:
         finished.cleared = bool(info["flag_get"])
         self.trace = self._env.trace() if finished.cleared else None
         self._starts.note_end(self.stage, finished.ground, cleared=finished.cleared)
+        self._note_end(finished, is_death=terminated and not finished.cleared)
         self.observation = self._begin(None)
         return finished
 
@@ -104,6 +108,17 @@ class Lane:
 
     def close(self) -> None:
         self._env.close()
+
+    def screen(self) -> U8:
+        """What a person would see, RGB [H, W, 3]."""
+        if isinstance(self._env, VisibleEnv):
+            return self._env.screen()
+        return np.repeat(self._env.frame[:, :, None], 3, axis=2)
+
+    @property
+    def action_labels(self) -> tuple[str, ...]:
+        """For people; empty where the game has none."""
+        return self._env.action_labels if isinstance(self._env, VisibleEnv) else ()
 
     def _begin(self, seed: int | None) -> U8:
         start = self._starts.draw()
@@ -131,6 +146,16 @@ class Lane:
         self._recorder.begin(None)
         self.prev_action = moment.prev_action
         return moment.snapshot.observation, info
+
+    def _note_end(self, finished: EpisodeSummary, *, is_death: bool) -> None:
+        if self.tools.path is not None:
+            end = EpisodeEnd(
+                stage=self.stage,
+                ground=finished.ground,
+                is_death=is_death and finished.loop_backs == 0,
+                from_start=finished.from_start,
+            )
+            self.tools.path.end(end)
 
     def _keep_moment(self) -> None:
         if self._restorable is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from actor.env.interface import Info
 from actor.gains import GainWatch
+from actor.level_notes import LanePath
 from actor.missed_ground import MissedGround
 from actor.script import Guide
 from actor.shaping import Shaping
@@ -25,6 +26,8 @@ class LaneTools:
     gains: GainWatch = field(default_factory=GainWatch)
     guide: Guide = field(default_factory=Guide)
     missed: MissedGround | None = None
+    path: LanePath | None = None
+    """Notes for the map of the stage."""
     stores_scripted: bool = True
     stagnation_agent_steps: int = STAGNATION_AGENT_STEPS
     """Without new ground, after which an environment counts as stagnating."""
@@ -35,6 +38,8 @@ class LaneTools:
         self.guide.begin_episode(from_start=from_start)
         if self.missed is not None:
             self.missed.begin(info)
+        if self.path is not None:
+            self.path.begin()
 
     def note(self, reward: float, info: Info, *, is_over: bool) -> float:
         """After every agent step: the reward to learn from."""

@@ -14,8 +14,10 @@ import numpy as np
 from actor.block_builder import PlayedStep
 from actor.lane import EpisodeSummary, Lane
 from actor.lane_tools import tool_figures
+from actor.level_notes import LevelNotes
 from actor.policy import Decision, Policy
 from actor.shaping import Shaping
+from actor.showcase import Scene, Showcase
 from actor.sink import BlockSink
 from actor.slow_steps import SlowStepTrace
 from actor.starts import Starts
@@ -53,6 +55,9 @@ class ActorParts:
     shaping: Shaping
     """Also that of the lanes."""
     slow_steps: SlowStepTrace | None = None
+    showcase: Showcase | None = None
+    notes: LevelNotes | None = None
+    """Also those of the lanes."""
 
 
 class ActorLoop:
@@ -73,6 +78,8 @@ class ActorLoop:
         self._timer = parts.timer
         self._shaping = parts.shaping
         self._slow_steps = parts.slow_steps
+        self._showcase = parts.showcase
+        self._notes = parts.notes
         self._epsilons: F32 = np.ones(len(parts.lanes), dtype=np.float32)
         self._agent_steps = 0
         self._has_told = False
@@ -101,6 +108,8 @@ class ActorLoop:
                 self._sink.pump(WAIT_MS)
         if self._heartbeat.due() or self._has_news():
             self._beat("playing" if waits_for is None else f"waiting for {waits_for}")
+            if self._notes is not None:
+                self._notes.write_if_due()
         return waits_for is None
 
     def _has_news(self) -> bool:
@@ -140,6 +149,8 @@ class ActorLoop:
             return
         self._starts.set_shares(header.stage_shares)
         self._shaping.follow(header.agent_steps, header.controls.distance_weight)
+        if self._notes is not None:
+            self._notes.run_agent_steps = header.agent_steps
         factor = header.controls.exploration_scale
         for index in range(len(self._lanes)):
             env_index = self._first_env + index
@@ -161,6 +172,23 @@ class ActorLoop:
                     self._keep_trace(lane.trace, finished)
             self._agent_steps += len(self._lanes)
             self._collect_blocks()
+        if self._showcase is not None and self._showcase.is_due():
+            self._showcase.show(self._lanes[0].screen(), self._scene(decision))
+
+    def _scene(self, decision: Decision) -> Scene:
+        """What people see of the first environment."""
+        lane = self._lanes[0]
+        return Scene(
+            env_index=self._first_env,
+            stage=lane.stage,
+            x=lane.summary.final_x,
+            action=int(decision.actions[0]),
+            action_labels=lane.action_labels,
+            q_values=tuple(round(float(q), 4) for q in decision.quantiles[0].mean(axis=1)),
+            epsilon=round(float(self._epsilons[0]), 4),
+            was_random=bool(decision.explores[0]),
+            agent_steps=self._agent_steps,
+        )
 
     def _act(self, lane: Lane, step: PlayedStep) -> EpisodeSummary | None:
         if self._slow_steps is None:

@@ -24,6 +24,10 @@ class Decision:
     """[K, N]."""
     greedy_quantiles: F32
     """[K, N]."""
+    quantiles: F32
+    """[K, A, N], of all actions."""
+    explores: npt.NDArray[np.bool_]
+    """[K], whether chance was to choose."""
 
 
 class Policy:
@@ -61,4 +65,6 @@ class Policy:
             actions=actions,
             chosen_quantiles=values[rows, actions],
             greedy_quantiles=values[rows, best],
+            quantiles=values,
+            explores=explores,
         )

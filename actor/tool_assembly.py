@@ -8,6 +8,7 @@ from actor.env.interface import EnvProtocol
 from actor.forward import ForwardProbe, default_forward_action
 from actor.gains import GainWatch, GroundSource, InfoGround, RamGround, RamX
 from actor.lane_tools import LaneTools
+from actor.level_notes import LanePath, LevelNotes
 from actor.missed_ground import MissedGround, is_debugging
 from actor.script import BootstrapLog, Guide, GuidePlan, agent_steps_of, expand
 from actor.shaping import Shaping, ShapingPlan
@@ -27,8 +28,9 @@ STAGNATION_FRAMES = 600
 class Toolbox:
     """One for all environments of an actor; what leads forward is probed with the first."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, peer: str) -> None:
         self._settings = settings
+        self.notes = LevelNotes(RunPaths.of(settings.run).maps / f"{peer}.json")
         self.shaping = Shaping(_shaping_plan(settings.shaping))
         self._plan: GuidePlan | None = None
 
@@ -45,6 +47,7 @@ class Toolbox:
                 fail_limit=settings.shaping.ram_x_parse_fail_limit,
             ),
             guide=Guide(self._plan, BootstrapLog(env_index)),
+            path=LanePath(self.notes),
             missed=MissedGround(env_index) if is_debugging() else None,
             stores_scripted=settings.scripts.scripted_to_replay,
             stagnation_agent_steps=agent_steps_of(STAGNATION_FRAMES, settings.env.frame_skip),

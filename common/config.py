@@ -93,6 +93,9 @@ class RunSettings:
         require_wait(self, "metrics_interval_s")
 
 
+ENDPOINT_NAMES = ("replay_endpoint", "weights_endpoint", "telemetry_endpoint", "control_endpoint")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointSettings:
     """Where the processes meet: ipc:///path or tcp://host:port."""
@@ -103,12 +106,14 @@ class EndpointSettings:
     """Bound by the learner: weights for the actors."""
     telemetry_endpoint: str = "tcp://127.0.0.1:5603"
     """Bound by the learner: heartbeats and episodes of all processes."""
+    control_endpoint: str = "tcp://127.0.0.1:5604"
+    """Bound by the learner: what people ask of a running run."""
     keys_dir: str = ""
     """Folder of keys made by launch/keys.py: encrypts tcp and lets only known keys in."""
 
     def __post_init__(self) -> None:
         require(is_plain(self.keys_dir), "keys_dir", "a folder", ascii(self.keys_dir))
-        for name in ("replay_endpoint", "weights_endpoint", "telemetry_endpoint"):
+        for name in ENDPOINT_NAMES:
             flag = "--" + name.replace("_", "-")
             try:
                 check_endpoint(getattr(self, name), has_keys=bool(self.keys_dir))

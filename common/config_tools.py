@@ -11,7 +11,7 @@ from common.config_checks import (
     require_positive,
     require_wait,
 )
-from common.controls import MAX_DISTANCE_WEIGHT, MAX_EXPLORATION_SCALE
+from common.controls import MAX_DISTANCE_WEIGHT, MAX_EXPLORATION_SCALE, MAX_LR_SCALE
 from common.errors import ConfigError
 
 RAM_BYTES = 0x800
@@ -134,7 +134,7 @@ class AdaptiveSettings:
         require(low < high, "adaptive_ratio_low", f"below --adaptive-ratio-high ({high})", low)
         self._check_range("distance_weight", MAX_DISTANCE_WEIGHT)
         self._check_range("exploration_scale", MAX_EXPLORATION_SCALE)
-        self._check_range("lr_scale", MAX_EXPLORATION_SCALE)
+        self._check_range("lr_scale", MAX_LR_SCALE)
 
     def _check_range(self, name: str, most: float) -> None:
         least, greatest, step = (f"adaptive_{name}_{end}" for end in ("min", "max", "step"))

@@ -12,6 +12,7 @@ from common.messages import Count, Range
 
 MAX_DISTANCE_WEIGHT = 100.0
 MAX_EXPLORATION_SCALE = 100.0
+MAX_LR_SCALE = 100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

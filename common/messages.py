@@ -256,6 +256,37 @@ class Stats(Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControlRequest(Message):
+    """A person's wish to the learner: change a value while it runs, save, or stop."""
+
+    tag: ClassVar[str] = "control"
+    run_id: RunName
+    request_id: Count
+    who: Annotated[str, Text(80)]
+    """For the record; it proves nothing."""
+    name: Literal[
+        "samples_per_insert",
+        "exploration_scale",
+        "lr_scale",
+        "distance_weight",
+        "checkpoint",
+        "stop",
+    ]
+    value: Annotated[float, Range(0, 1e6)]
+    """0 where the wish has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlReply(Message):
+    """Learner to whoever asked: what became of it."""
+
+    tag: ClassVar[str] = "control_reply"
+    request_id: Count
+    accepted: bool
+    text: ShortText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat(Message):
     """Any process to the learner: one line of its heartbeat file."""
 
@@ -313,6 +344,8 @@ MESSAGES: dict[str, type[Message]] = {
         SetLimit,
         StatsRequest,
         Stats,
+        ControlRequest,
+        ControlReply,
         Heartbeat,
         Episode,
     )

@@ -15,6 +15,7 @@ OUR_NAMES = (
     "launcher.lock",
     "metrics.jsonl",
     "stages.jsonl",
+    "episodes.jsonl",
     "heartbeat.jsonl",
     "eval.jsonl",
     "controls.jsonl",
@@ -85,6 +86,16 @@ class RunPaths:
         return self.root / "stages.jsonl"
 
     @property
+    def episodes(self) -> Path:
+        """The episodes of training, one line each."""
+        return self.root / "episodes.jsonl"
+
+    @property
+    def control_log(self) -> Path:
+        """What people asked of the run while it went on."""
+        return self.root / "controls.jsonl"
+
+    @property
     def heartbeat(self) -> Path:
         return self.root / "heartbeat.jsonl"
 
@@ -111,8 +122,13 @@ class RunPaths:
         return self.root / "videos"
 
     @property
+    def live(self) -> Path:
+        """Who wants to see an actor play, and what it shows then."""
+        return self.root / "live"
+
+    @property
     def maps(self) -> Path:
-        """Pictures of the levels."""
+        """What is known of the stages: pictures, and where Mario has been."""
         return self.root / "maps"
 
     @property

@@ -1,4 +1,4 @@
-"""Look at a running replay server and change its balance: `python launch/control.py RUN`."""
+"""Look at a running run and change what may be changed: `python launch/control.py RUN`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ if __name__ == "__main__":
     # The imports below take a second, and there is nothing to stop yet.
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,26 +20,33 @@ from rich.table import Table
 
 from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
 from common.config import Settings
-from common.config_checks import require_at_least_zero, require_positive, require_wait
+from common.config_checks import require, require_positive, require_wait
 from common.endpoints import check_host
 from common.errors import ConfigError, ExitCode, MarioError, PeerUnavailable
 from common.handshake import open_link
 from common.heartbeat import Identity
 from common.ids import new_incarnation
-from common.messages import Message, SetLimit, Stats, StatsRequest, Status
+from common.messages import Stats, StatsRequest
 from common.settings_files import load_settings
 from common.transport import ZmqNetwork
+from launch.learner_control import ask_learner, asked_by, request_for
 
 PROGRAM = Program(
     name="python launch/control.py",
-    description="""Show the replay server of a running run, or change its balance.
+    description="""Show the replay server of a running run, or change the run while it goes on.
+
+Changes are answered by the learner and written to controls.jsonl of the run, with who and when.
 
 Examples:
   python launch/control.py runs/first
   python launch/control.py runs/first --samples-per-insert 8
+  python launch/control.py runs/first --exploration-scale 2 --lr-scale 0.5
+  python launch/control.py runs/first --checkpoint
+  python launch/control.py runs/first --stop
 """,
 )
 POLL_MS = 100
+VALUES = ("samples_per_insert", "exploration_scale", "lr_scale", "distance_weight")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,15 +55,32 @@ class ControlArgs:
 
     run_dir: str = ""
     """Folder of the run, as the first word or as a flag."""
-    samples_per_insert: float = 0.0
-    """New number of samples per inserted agent step; 0 leaves it."""
+    samples_per_insert: float | None = None
+    """New number of samples per inserted agent step."""
+    exploration_scale: float | None = None
+    """New factor on the epsilon ladder."""
+    lr_scale: float | None = None
+    """New factor on the learning rate."""
+    distance_weight: float | None = None
+    """New shaped reward per pixel of progress."""
+    checkpoint: bool = False
+    """Write a checkpoint now."""
+    stop: bool = False
+    """Save and end the run."""
     timeout_s: float = 5.0
     """How long to wait for an answer."""
 
     def __post_init__(self) -> None:
-        require_at_least_zero(self, "samples_per_insert")
+        for name, value in self.wishes():
+            require(0 <= value < math.inf, name, "at least 0 and finite", value)
         require_positive(self, "timeout_s")
         require_wait(self, "timeout_s")
+
+    def wishes(self) -> list[tuple[str, float]]:
+        """What is to change, in the order of the flags; stopping comes last."""
+        given = [(name, getattr(self, name)) for name in VALUES]
+        wanted = [(name, float(value)) for name, value in given if value is not None]
+        return wanted + [(name, 0.0) for name in ("checkpoint", "stop") if getattr(self, name)]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,8 +88,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = parse_args(PROGRAM, words, ControlArgs())
         settings = _run_settings(args.run_dir)
-        answer = ask(settings, _question(args), args.timeout_s)
-        print(as_table(answer), end="", flush=True)
+        if args.wishes():
+            return change(settings, args)
+        print(as_table(ask(settings, args.timeout_s)), end="", flush=True)
     except MarioError as error:
         return refuse(PROGRAM, error)
     except KeyboardInterrupt:
@@ -80,14 +106,19 @@ def _run_settings(run_dir: str) -> Settings:
     return load_settings(Path(run_dir) / "config.json")
 
 
-def _question(args: ControlArgs) -> Message:
-    if args.samples_per_insert:
-        return SetLimit(samples_per_insert=args.samples_per_insert)
-    return StatsRequest()
+def change(settings: Settings, args: ControlArgs) -> int:
+    """Every wish after the other; the exit code says whether all were granted."""
+    code = ExitCode.DONE
+    for name, value in args.wishes():
+        request = request_for(settings, name, value, asked_by())
+        reply = ask_learner(settings, request, args.timeout_s)
+        print(reply.text if reply.accepted else f"refused: {reply.text}", flush=True)
+        code = code if reply.accepted else ExitCode.CONFIGURATION
+    return int(code)
 
 
-def ask(settings: Settings, question: Message, timeout_s: float) -> Stats | Status:
-    """One question to the replay server of a run, asked once we are welcome."""
+def ask(settings: Settings, timeout_s: float) -> Stats:
+    """The statistics of the replay server of a run, asked for once we are welcome."""
     identity = Identity(
         run_id=settings.run.run, role="controller", index=0, incarnation=new_incarnation()
     )
@@ -100,26 +131,21 @@ def ask(settings: Settings, question: Message, timeout_s: float) -> Stats | Stat
         while time.monotonic() < end_s:
             link.maintain(waiting=False)
             if link.is_welcome and not asked:
-                asked = link.send(question)
+                asked = link.send(StatsRequest())
             message = link.receive(POLL_MS)
-            if isinstance(message, Stats | Status):
+            if isinstance(message, Stats):
                 return message
     finally:
         network.close()
     raise PeerUnavailable(f"no answer from {endpoint} within {timeout_s} s; is the run going on?")
 
 
-def as_table(answer: Stats | Status) -> str:
+def as_table(answer: Stats) -> str:
     table = Table(box=None)
     table.add_column("replay server")
     table.add_column("value", justify="right")
-    if isinstance(answer, Stats):
-        for name, value in answer.values.items():
-            table.add_row(name, f"{value:,.4g}" if isinstance(value, float) else f"{value}")
-    else:
-        table.add_row("samples_per_insert_target", f"{answer.samples_per_insert:g}")
-        table.add_row("size", f"{answer.size:,}")
-        table.add_row("gate", answer.gate)
+    for name, value in answer.values.items():
+        table.add_row(name, f"{value:,.4g}" if isinstance(value, float) else f"{value}")
     console = Console()
     with console.capture() as captured:
         console.print(table)

@@ -21,7 +21,7 @@ from common.shared_files import YOUNG_S
 PREFIX = "warpzone-"
 OWNER = "owner.lock"
 """Held by the launcher as long as it lives, however it ends."""
-SOCKETS = ("replay", "weights", "telemetry")
+SOCKETS = ("replay", "weights", "telemetry", "control")
 
 
 @contextmanager

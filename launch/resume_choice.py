@@ -19,6 +19,7 @@ IGNORED = frozenset(
         "replay_endpoint",
         "weights_endpoint",
         "telemetry_endpoint",
+        "control_endpoint",
         "max_agent_steps",
         "max_minutes",
         "runs_dir",

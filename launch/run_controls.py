@@ -1,26 +1,17 @@
-"""What a person may change in a run that goes on, by name: one home for all who offer it.
-
-`samples_per_insert` goes to the replay server. The others belong to the learner; a run whose
-learner has no control channel answers so.
-"""
+"""What a person may change in a run that goes on, by name: one home for all who offer it."""
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from common.controls import MAX_DISTANCE_WEIGHT, MAX_EXPLORATION_SCALE
-from common.errors import ConfigError, MarioError
-from common.jsonl import JsonlWriter
-from common.messages import SetLimit, Status
+from common.controls import MAX_DISTANCE_WEIGHT, MAX_EXPLORATION_SCALE, MAX_LR_SCALE
+from common.errors import ConfigError
 from common.run_paths import RunPaths
 from common.settings_files import load_settings
-from launch.control import ask
-
-log = logging.getLogger(__name__)
+from launch.learner_control import ask_learner, request_for
 
 TIMEOUT_S: Final = 5.0
 MAX_WHO_CHARACTERS: Final = 64
@@ -36,7 +27,6 @@ class ControlSpec:
     kind: Literal["number", "action"] = "number"
     least: float = 0.0
     most: float = 0.0
-    goes_to: Literal["replay_server", "learner"] = "learner"
 
     def check(self, value: float | None) -> float | None:
         """The value to send; None for an action."""
@@ -56,7 +46,6 @@ CONTROLS: Final = (
         meaning="how often the learner uses each agent step that is played",
         least=0.01,
         most=1_000.0,
-        goes_to="replay_server",
     ),
     ControlSpec(
         name="exploration_scale",
@@ -68,7 +57,7 @@ CONTROLS: Final = (
         name="lr_scale",
         title="Learning-rate scale",
         meaning="factor on the learning rate",
-        most=100.0,
+        most=MAX_LR_SCALE,
     ),
     ControlSpec(
         name="distance_weight",
@@ -105,36 +94,17 @@ class Confirmation:
 
 
 def send_control(paths: RunPaths, name: str, value: float | None, who: str) -> Confirmation:
-    """Change something in a run and wait until it is confirmed; kept in its controls.jsonl."""
+    """Change something in a run and wait until its learner has confirmed it.
+
+    The learner keeps who asked for what, and what became of it, in controls.jsonl.
+    """
     control = BY_NAME.get(name)
     if control is None:
         raise ConfigError(f"no control {name!r}; there are {', '.join(BY_NAME)}")
     who = " ".join(who.split())[:MAX_WHO_CHARACTERS] or "somebody"
     wanted = control.check(value)
-    try:
-        confirmed, words = _send(paths, control, wanted)
-    except MarioError as error:
-        _note(paths, {"name": name, "value": wanted, "who": who, "refused": str(error)})
-        raise
-    _note(paths, {"name": name, "value": confirmed, "who": who, "words": words})
-    return Confirmation(name=name, value=confirmed, who=who, time_s=time.time(), words=words)
-
-
-def _send(paths: RunPaths, control: ControlSpec, value: float | None) -> tuple[float | None, str]:
-    if control.goes_to == "learner" or value is None:
-        raise ConfigError(f"{control.name}: this run has no control channel")
     settings = load_settings(paths.config)
-    answer = ask(settings, SetLimit(samples_per_insert=value), TIMEOUT_S)
-    if not isinstance(answer, Status):
-        raise MarioError(f"{control.name}: the replay server gave another answer; try again")
-    return answer.samples_per_insert, "confirmed by the replay server"
-
-
-def _note(paths: RunPaths, record: dict[str, object]) -> None:
-    writer = JsonlWriter(paths.root / "controls.jsonl")
-    try:
-        writer.write({"time": time.time(), **record})
-    finally:
-        writer.close()
-    told = {"control" if key == "name" else key: value for key, value in record.items()}
-    log.info("control", extra=told)
+    reply = ask_learner(settings, request_for(settings, name, wanted or 0.0, who), TIMEOUT_S)
+    if not reply.accepted:
+        raise ConfigError(reply.text)
+    return Confirmation(name=name, value=wanted, who=who, time_s=time.time(), words=reply.text)

@@ -49,14 +49,14 @@ class Archive:
         self.failures_in_a_row = 0
         self.last_error: str | None = None
 
-    def due(self, agent_steps: int) -> bool:
+    def due(self, agent_steps: int, *, is_wanted: bool = False) -> bool:
         """Not while one is being written: it is due as soon as the disk is free again."""
         if self._thread is not None and self._thread.is_alive():
             return False
         self._settle()
         interval = self._interval_agent_steps
         is_milestone = agent_steps // interval > self._last_agent_steps // interval
-        return is_milestone or self._clock() - self._last_s >= self._interval_s
+        return is_wanted or is_milestone or self._clock() - self._last_s >= self._interval_s
 
     def has(self, agent_steps: int) -> bool:
         """Whether a checkpoint stands there already: it is kept, and so is the replay with it."""

@@ -29,6 +29,7 @@ from learner.adaptive import AdaptiveSchedule
 from learner.archive import Archive
 from learner.batch_source import BatchSource, SourceOptions
 from learner.checkpoint import remove_leftovers, restore_checkpoint, set_aside_newer
+from learner.control_desk import ControlDesk, Orders
 from learner.controls import RunControls
 from learner.course import Course
 from learner.curriculum import Curriculum, CurriculumPlan
@@ -68,16 +69,19 @@ def build(
         learner.compile(_example_batch(settings, learner.device))
     endpoint = settings.endpoints.replay_endpoint
     link = open_link(network, endpoint, identity, settings.spec, clock=clock)
+    source = BatchSource(link, settings.spec, _source_options(settings, identity), progress)
     interval_s = settings.run.metrics_interval_s
     parts = LearnerParts(
         learner=learner,
-        source=BatchSource(link, settings.spec, _source_options(settings, identity), progress),
+        source=source,
         publisher=_publisher(settings, network, identity),
         inbox=_inbox(settings, network, progress),
         course=course,
+        desk=_desk(settings, network, Orders(course.controls, source)),
         archive=_archive(settings, paths, progress.agent_steps),
         heartbeat=HeartbeatWriter(identity, paths.process_heartbeat(identity.peer), interval_s),
         metrics=JsonlWriter(paths.metrics),
+        episodes=JsonlWriter(paths.episodes),
         stages=JsonlWriter(paths.stages) if len(settings.env.stage_names) > 1 else None,
         board=_board(settings, paths, progress.agent_steps),
         gpus=None if is_alone else GpuWatch(interval_s),
@@ -189,6 +193,15 @@ def _inbox(settings: Settings, network: Network, progress: RunProgress) -> Telem
         settings.run.run,
         progress,
         JsonlWriter(RunPaths.of(settings.run).heartbeat),
+    )
+
+
+def _desk(settings: Settings, network: Network, orders: Orders) -> ControlDesk:
+    return ControlDesk(
+        network.router(settings.endpoints.control_endpoint),
+        settings.run.run,
+        orders,
+        JsonlWriter(RunPaths.of(settings.run).control_log),
     )
 
 

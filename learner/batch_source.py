@@ -19,6 +19,7 @@ from common.messages import (
     PriorityUpdate,
     SampleRequest,
     Scalar,
+    SetLimit,
     Stats,
     StatsRequest,
     Status,
@@ -96,6 +97,11 @@ class BatchSource:
         """Hand the slot back; it is asked for again at once."""
         self._free.append(ready.slot)
         self._request_free()
+
+    def set_samples_per_insert(self, ratio: float) -> bool:
+        """Change the balance; False while there is no server that would hear it."""
+        is_welcome = self._link.is_welcome
+        return is_welcome and self._link.send(SetLimit(samples_per_insert=ratio))
 
     def send_priorities(self, ready: ReadyBatch, errors: Tensor) -> None:
         sent = self._link.send(

@@ -7,6 +7,7 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
 from common.channels import Puller
 from common.codec import decode
@@ -120,6 +121,13 @@ class TelemetryInbox:
         self._progress.best_x = max(self._progress.best_x, episode.max_x)
         self._recent.append(episode)
         self._interval.append(episode)
+
+
+def episode_line(episode: Episode, agent_steps: int) -> dict[str, Scalar]:
+    """One line of episodes.jsonl; `agent_steps` are those of the run."""
+    values = asdict(episode)
+    del values["run_id"]
+    return {"time": time.time(), "global_step": agent_steps, **values}
 
 
 def _quantile(ordered: Sequence[float], level: float) -> float:

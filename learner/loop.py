@@ -17,6 +17,7 @@ from common.checkpoint_files import JsonObject
 from common.errors import MarioError
 from learner.archive import Archive
 from learner.batch_source import ReadyBatch
+from learner.inbox import episode_line
 from learner.parts import LearnerParts, LearnerPlan
 from learner.publisher import News
 from learner.reporter import Reporter
@@ -49,12 +50,13 @@ class LearnerLoop:
 
     @property
     def is_done(self) -> bool:
-        """Whether the budget of agent steps, of updates or of minutes is used up."""
+        """Whether a budget is used up, or somebody asked for the end."""
         minutes = (time.monotonic() - self._started_s) / SECONDS_PER_MINUTE
         limits = self._plan
         out_of_steps = 0 < limits.max_agent_steps <= self._progress.agent_steps
         out_of_updates = 0 < limits.max_updates <= self._learner.updates
-        return out_of_steps or out_of_updates or 0 < limits.max_minutes <= minutes
+        is_out = out_of_steps or out_of_updates or 0 < limits.max_minutes <= minutes
+        return is_out or self._parts.desk.orders.stop_wanted
 
     def waits_for(self) -> str | None:
         return self._source.waits_for() if self._is_waiting else None
@@ -92,9 +94,10 @@ class LearnerLoop:
     def close(self) -> None:
         if self._parts.archive is not None:
             self._parts.archive.close()
-        for part in (self._source, self._parts.publisher, self._parts.inbox, self._parts.heartbeat):
+        parts = self._parts
+        for part in (self._source, parts.publisher, parts.inbox, parts.desk, parts.heartbeat):
             part.close()
-        for file in (self._parts.metrics, self._parts.stages):
+        for file in (parts.metrics, parts.episodes, parts.stages):
             if file is not None:
                 file.close()
         for helper in (self._parts.gpus, self._parts.board):
@@ -102,8 +105,11 @@ class LearnerLoop:
                 helper.close()
 
     def _listen(self) -> None:
+        self._parts.desk.pump()
         for episode in self._parts.inbox.pump():
             self._course.note(episode)
+            if self._parts.episodes is not None and episode.from_start:
+                self._parts.episodes.write(episode_line(episode, self._progress.agent_steps))
         self._course.follow(self._progress.agent_steps)
 
     def _train(self, ready: ReadyBatch) -> None:
@@ -162,7 +168,9 @@ class LearnerLoop:
         with self._timer.phase("logging"):
             self._reporter.tell_what_is_due(self.waits_for())
         archive = self._parts.archive
-        if archive is not None and archive.due(self._progress.agent_steps):
+        orders, steps = self._parts.desk.orders, self._progress.agent_steps
+        if archive is not None and archive.due(steps, is_wanted=orders.save_wanted):
+            orders.save_wanted = False
             with self._timer.phase("checkpoint"):
                 self._save_in_passing(archive)
 

@@ -9,6 +9,7 @@ from common.jsonl import JsonlWriter
 from common.nvml import GpuWatch
 from learner.archive import Archive
 from learner.batch_source import BatchSource
+from learner.control_desk import ControlDesk
 from learner.course import Course
 from learner.inbox import TelemetryInbox
 from learner.progress import RunProgress
@@ -27,10 +28,13 @@ class LearnerParts:
     publisher: WeightPublisher
     inbox: TelemetryInbox
     course: Course
+    desk: ControlDesk
     archive: Archive | None
     """None where nothing is to be written: in some tests."""
     heartbeat: HeartbeatWriter
     metrics: JsonlWriter | None
+    episodes: JsonlWriter | None
+    """One line per episode of training that began at the start of its stage."""
     stages: JsonlWriter | None
     """One line per stage and report; None where there is one stage."""
     board: ScalarBoard | None

@@ -83,6 +83,7 @@ class Reporter:
         count = None if readings is None else len(readings)
         values: dict[str, Scalar] = {"gpu_error": error, "gpu_count": count}
         values["updates_here"] = self._learner.updates - self._first_update
+        values["control_bad"] = self._parts.desk.bad
         values["subscriptions_bad"] = self._parts.publisher.odd_events
         values |= self._parts.source.bad_answers()
         values |= self._parts.inbox.bad.told_as("telemetry_bad")

@@ -58,7 +58,7 @@ SERVE_FAILURES = (MemoryError, OSError, RuntimeError, ReplayEmpty)
 """What ends one request; torch says with a RuntimeError that memory is short."""
 ROLE_MESSAGES: Mapping[str, tuple[type[Message], ...]] = {
     "actor": (BlockMessage, Ping),
-    "learner": (SampleRequest, PriorityUpdate, CutRequest, StatsRequest, Ping),
+    "learner": (SampleRequest, PriorityUpdate, CutRequest, SetLimit, StatsRequest, Ping),
     "controller": (SetLimit, StatsRequest, Ping),
 }
 

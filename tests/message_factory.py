@@ -13,6 +13,8 @@ from common.messages import (
     Ack,
     BatchReply,
     BlockMessage,
+    ControlReply,
+    ControlRequest,
     CutRequest,
     Episode,
     Heartbeat,
@@ -99,6 +101,14 @@ def _example_messages() -> tuple[Message, ...]:
         SetLimit(samples_per_insert=8.0),
         StatsRequest(),
         Stats(values={"replay_size": 5_000, "samples_per_insert": 3.9, "bottleneck": None}),
+        ControlRequest(
+            run_id="golden-run",
+            request_id=5,
+            who="somebody at a terminal",
+            name="exploration_scale",
+            value=1.5,
+        ),
+        ControlReply(request_id=5, accepted=True, text="exploration_scale is 1.5 now"),
         Heartbeat(
             run_id="golden-run",
             peer="actor-3",

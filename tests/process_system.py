@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from common.config import Settings
+from common.config import ENDPOINT_NAMES, Settings
 from common.jsonl import last_record
 from common.run_paths import RunPaths
 from common.settings_files import settings_to_dict
@@ -26,8 +26,8 @@ STOP_DEADLINE_S = 15.0
 
 
 def free_endpoints() -> dict[str, str]:
-    """Three loopback endpoints that were free a moment ago."""
-    sockets = [socket.socket() for _ in range(3)]
+    """Loopback endpoints that were free a moment ago."""
+    sockets = [socket.socket() for _ in ENDPOINT_NAMES]
     try:
         for one in sockets:
             one.bind(("127.0.0.1", 0))
@@ -35,8 +35,9 @@ def free_endpoints() -> dict[str, str]:
     finally:
         for one in sockets:
             one.close()
-    names = ("replay_endpoint", "weights_endpoint", "telemetry_endpoint")
-    return {name: f"tcp://127.0.0.1:{port}" for name, port in zip(names, ports, strict=True)}
+    return {
+        name: f"tcp://127.0.0.1:{port}" for name, port in zip(ENDPOINT_NAMES, ports, strict=True)
+    }
 
 
 def start_program(package: str, words: Sequence[str]) -> subprocess.Popen[str]:

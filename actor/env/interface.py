@@ -14,7 +14,8 @@ from common.traces import Trace
 InfoValue = int | float | bool | str
 Info = dict[str, InfoValue]
 """Plain values only. Always has `x_pos`, `flag_get`, `raw_reward`, and of this episode so far
-`frames`, `distance` (pixels of new ground), `loop_backs` and `noop_frames`."""
+`frames`, `distance` (pixels of new ground), `loop_backs` and `noop_frames`. Mario also tells
+`y_pos` and `area`, the address of the map that he is on."""
 
 
 class EnvProtocol(Protocol):

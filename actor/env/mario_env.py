@@ -253,6 +253,7 @@ class MarioEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
             "distance": episode.ground.distance_pixels,
             "loop_backs": episode.ground.loop_backs,
             "noop_frames": episode.noop_frames,
+            "area": episode.ground.area,
         }
 
     def _training_reward(self, played: PlayResult) -> float:

@@ -30,6 +30,11 @@ class NewGround:
         self._x = memory.x_position(ram)
         self._farthest = {self._area: self._x}
 
+    @property
+    def area(self) -> int:
+        """The address of the map that Mario is on."""
+        return self._area[-1]
+
     def copy(self) -> NewGround:
         twin = copy.copy(self)
         twin._farthest = dict(self._farthest)

@@ -63,7 +63,7 @@ def parse_change(body: bytes) -> tuple[str, float | None, str]:
 
 
 def describe_controls(paths: RunPaths, *, allowed: bool) -> dict[str, object]:
-    history = tail_records(paths.root / "controls.jsonl", HISTORY_BYTES)
+    history = tail_records(paths.control_log, HISTORY_BYTES)
     return {
         "allowed": allowed,
         "controls": [asdict(control) for control in CONTROLS],

@@ -143,7 +143,7 @@ def test_make_train_and_control(checkout: Path) -> None:
         train.wait()
 
     assert [answer.returncode for answer in answers] == [0, 0], answers
-    assert "samples_per_insert_target" in answers[1].stdout
+    assert "samples_per_insert 2 was passed on" in answers[1].stdout
     last = output.strip().splitlines()
     assert any(re.match(r"results: .*/runs/default$", line) for line in last), output
     assert any(re.match(r"checkpoint: .*/checkpoints/\d{11}$", line) for line in last), output

@@ -14,6 +14,7 @@ from common.config import Settings
 from common.messages import (
     PROTOCOL_VERSION,
     BlockMessage,
+    ControlRequest,
     Hello,
     InlineBatchReply,
     Message,
@@ -30,7 +31,14 @@ from tests.message_factory import EXAMPLES, example_arrays
 
 INCARNATION = 1
 ANSWER_DEADLINE_MS = 60_000
-LEARNER_TAGS = ("sample_request", "priority_update", "cut_request", "stats_request", "ping")
+LEARNER_TAGS = (
+    "sample_request",
+    "priority_update",
+    "cut_request",
+    "set_limit",
+    "stats_request",
+    "ping",
+)
 
 
 def hello(settings: Settings, role: Any) -> list[bytes]:
@@ -72,6 +80,13 @@ def telemetry_of(settings: Settings) -> list[Example]:
     """As the actors of this run send it."""
     owner = {"run_id": settings.run.run}
     return [(replace(EXAMPLES[tag], **owner), {}) for tag in ("heartbeat", "episode")]
+
+
+def wishes_of(settings: Settings) -> list[Example]:
+    """As a person of this run asks; not for the end of it."""
+    wish = EXAMPLES["control"]
+    assert isinstance(wish, ControlRequest)
+    return [(replace(wish, run_id=settings.run.run), {})]
 
 
 def weights_of(settings: Settings) -> bytes:

@@ -14,7 +14,7 @@ import pytest
 import zmq
 
 from common.jsonl import last_record
-from common.messages import MAX_HEADER_BYTES, Identify, Stats, StatsRequest
+from common.messages import MAX_HEADER_BYTES, Identify, Stats
 from launch.control import ask
 from tests.faults.fuzz_roles import (
     batch_for,
@@ -24,6 +24,7 @@ from tests.faults.fuzz_roles import (
     telemetry_of,
     weights_of,
     whole,
+    wishes_of,
 )
 from tests.faults.hostile_server import HostileServer
 from tests.faults.memory_watch import Watch
@@ -120,6 +121,10 @@ def telemetry_rejects(system: ProcessSystem) -> int:
     return int(str(metrics.get("telemetry_bad_total", 0)))
 
 
+def control_rejects(system: ProcessSystem) -> float:
+    return system.number("learner-0", "control_bad")
+
+
 def small(draw: Callable[[], list[bytes]]) -> list[bytes]:
     """One that does not end its line by its size, with all that was sent before it."""
     while max(map(len, frames := draw())) > MAX_HEADER_BYTES:
@@ -161,6 +166,10 @@ def test_servers_stand_damaged_messages(
     telemetry = open_socket(zmq.PUSH)
     telemetry.connect(endpoints.telemetry_endpoint)
     send_all(telemetry, lambda: small(mutator.mixed))
+    wishes = Mutator(5, wishes_of(system.settings))
+    desk = open_socket(zmq.DEALER)
+    desk.connect(endpoints.control_endpoint)
+    send_all(desk, lambda: small(wishes.mixed))
     subscriber = open_socket(zmq.XSUB)
     subscriber.connect(endpoints.weights_endpoint)
     send_all(subscriber, lambda: [mutator.subscription()])
@@ -168,12 +177,14 @@ def test_servers_stand_damaged_messages(
     updates = system.number("learner-0", "progress")
     system.wait_for("learner-0", "progress", updates + 50)
     wait_until("rejects", lambda: sum(rejects(system).values()) > MOST * sent, 30)
+    wait_until("control rejects", lambda: control_rejects(system) > MOST * MESSAGES, 30)
     wait_until("telemetry rejects", lambda: telemetry_rejects(system) > MOST * MESSAGES, 30)
     growth = {peer: watch.growth_mb() for peer, watch in watches.items()}
     counted, told = rejects(system), telemetry_rejects(system)
     measured(
-        f"{sum(counted.values()):,} rejects for {len(counted)} reasons and {told:,} of telemetry "
-        f"counted; growth at most {max(growth.values()):.0f} MB"
+        f"{sum(counted.values()):,} rejects for {len(counted)} reasons, {told:,} of telemetry and "
+        f"{control_rejects(system):,.0f} of controls counted; "
+        f"growth at most {max(growth.values()):.0f} MB"
     )
     assert counted.keys() >= REASONS, REASONS - counted.keys()
     # The learner's own requests may be among those for which there was no room.
@@ -279,7 +290,7 @@ def test_a_controller_finds_its_answer_among_damaged_ones(
     server, mutator = HostileServer.at(open_socket(zmq.ROUTER), endpoint), Mutator(seed=4)
 
     with ThreadPoolExecutor() as threads:
-        answer = threads.submit(ask, system.settings, StatsRequest(), DEADLINE_S)
+        answer = threads.submit(ask, system.settings, DEADLINE_S)
         server.wait_for_client(DEADLINE_S)
         server.flood(mutator.message, MESSAGES // 20)
         server.say(Stats(values={"replay_size": 5}))

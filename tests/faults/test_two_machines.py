@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from common.config import Settings
+from common.config import ENDPOINT_NAMES, Settings
 from common.jsonl import last_record
 from common.run_paths import RunPaths
 from common.settings_files import settings_to_dict
@@ -38,7 +38,7 @@ NEVER_HELD = {"balance_slack_agent_steps": 10_000_000, "samples_per_insert": 0.5
 
 
 def far_settings(runs_dir: Path, near: Host, keys_dir: str) -> Settings:
-    names = ("replay_endpoint", "weights_endpoint", "telemetry_endpoint")
+    names = ENDPOINT_NAMES
     endpoints = {
         name: f"tcp://{near.address}:{port}" for name, port in zip(names, PORTS, strict=True)
     }

@@ -269,7 +269,7 @@ def _change_the_balance(page: Page, address: str) -> None:
     control = page.locator('[data-control="samples_per_insert"]')
     control.locator("input").fill("3")
     control.get_by_role("button").click()
-    words = "confirmed by the replay server: 3"
+    words = "samples_per_insert 3 was passed on to the replay server: 3"
     expect(control.locator("output")).to_have_text(words, timeout=DEADLINE_MS)
     expect(control.locator("[data-current]")).to_have_text("; now 3", timeout=DEADLINE_MS)
     expect(page.locator(".feed li").first).to_contain_text("by Ada (127.0.0.1)")

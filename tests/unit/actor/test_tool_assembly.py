@@ -15,7 +15,9 @@ from tests.run_factory import corridor_settings
 
 
 def tools_with(scripts: Mapping[str, object], folder: Path) -> LaneTools:
-    return Toolbox(corridor_settings(folder, {"scripts": scripts})).tools_for(CorridorEnv(), 0)
+    return Toolbox(corridor_settings(folder, {"scripts": scripts}), "actor-0").tools_for(
+        CorridorEnv(), 0
+    )
 
 
 def start_of(tools: LaneTools) -> list[int]:
@@ -48,7 +50,7 @@ def test_a_sequence_beats_frames_of_the_forward_action() -> None:
     scripts = ScriptSettings(scripted_sequence="A:4,LEFT:5", scripted_forward_frames=100)
     settings = Settings(scripts=scripts, env=EnvSettings(core="nes_py"))
 
-    assert start_of(Toolbox(settings).tools_for(CorridorEnv(), 0)) == [5, 6, 6]
+    assert start_of(Toolbox(settings, "actor-0").tools_for(CorridorEnv(), 0)) == [5, 6, 6]
 
 
 def test_an_action_that_is_named_is_not_probed(
@@ -64,7 +66,7 @@ def test_one_environment_is_probed_for_all(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     scripts = {"probe_forward_actions": 4, "scripted_forward_frames": 4}
-    box = Toolbox(corridor_settings(tmp_path, {"scripts": scripts}))
+    box = Toolbox(corridor_settings(tmp_path, {"scripts": scripts}), "actor-0")
 
     with caplog.at_level(logging.INFO):
         tools = [box.tools_for(CorridorEnv(), index) for index in range(3)]
@@ -87,7 +89,7 @@ def test_where_nothing_leads_forward_the_default_is_taken_and_told(
     )
 
     with caplog.at_level(logging.WARNING):
-        tools = Toolbox(settings).tools_for(CorridorEnv(), 0)
+        tools = Toolbox(settings, "actor-0").tools_for(CorridorEnv(), 0)
 
     assert [record.getMessage() for record in caplog.records] == [
         "[scripted][probe] no action leads forward"
@@ -110,7 +112,7 @@ def test_a_bootstrap_lasts_the_frames_that_were_asked_for(tmp_path: Path) -> Non
 def test_stagnation_is_ten_seconds_of_the_game(tmp_path: Path) -> None:
     settings = corridor_settings(tmp_path, {"env": {"frame_skip": 6}})
 
-    assert Toolbox(settings).tools_for(CorridorEnv(), 0).stagnation_agent_steps == 100
+    assert Toolbox(settings, "actor-0").tools_for(CorridorEnv(), 0).stagnation_agent_steps == 100
 
 
 @pytest.mark.parametrize(("value", "asked"), [("1", True), ("0", False)])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from common.config import (
+    ENDPOINT_NAMES,
     ActorSettings,
     AdaptiveSettings,
     CurriculumSettings,
@@ -141,7 +142,7 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
     },
     EndpointSettings: {
         name: ["", "5601", "udp://127.0.0.1:1", "tcp://127.0.0.1:0", "tcp://127.0.0.1:70000"]
-        for name in ("replay_endpoint", "weights_endpoint", "telemetry_endpoint")
+        for name in ENDPOINT_NAMES
     },
 }
 CASES = [

@@ -10,7 +10,6 @@ import pytest
 
 from common.config import EndpointSettings, Settings
 from common.errors import ConfigError
-from common.messages import StatsRequest
 from launch.control import ask
 from launch.local import main
 
@@ -183,4 +182,4 @@ def test_a_question_to_a_host_that_nobody_knows_is_refused_at_once() -> None:
     endpoints = EndpointSettings(replay_endpoint="tcp://nowhere.invalid:5601", keys_dir="keys")
 
     with pytest.raises(ConfigError, match="correct the name"):
-        ask(Settings(endpoints=endpoints), StatsRequest(), timeout_s=0.0)
+        ask(Settings(endpoints=endpoints), timeout_s=0.0)

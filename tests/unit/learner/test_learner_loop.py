@@ -16,11 +16,12 @@ from common.codec import encode
 from common.config import Settings
 from common.errors import MarioError
 from common.jsonl import read_jsonl
-from common.messages import Ping
+from common.messages import Episode, Ping
 from common.phases import PHASES
 from learner.loop import MAX_SKIPPED_IN_A_ROW
 from learner.losses import LossTerms
 from tests.lesson import BLOCK_ITEMS, Lesson, changed
+from tests.message_factory import EXAMPLES
 from tests.run_factory import corridor_settings
 from tests.waiting import wait_until
 
@@ -284,3 +285,18 @@ def test_lines_go_to_tensorboard_where_it_was_asked_for(settings: Settings) -> N
     written = b"".join(path.read_bytes() for path in folder.iterdir())
     assert b"meta/started" in written
     assert b"train/updates" in written
+
+
+def test_episodes_from_the_start_of_a_stage_leave_a_line(settings: Settings) -> None:
+    lesson = Lesson(settings)
+    episode = EXAMPLES["episode"]
+    assert isinstance(episode, Episode)
+    whole = replace(episode, run_id=settings.run.run)
+    lesson.telemetry.send(encode(whole))
+    lesson.telemetry.send(encode(replace(whole, from_start=False)))
+    lesson.run(2)
+    lesson.close()
+
+    (line,) = read_jsonl(lesson.paths.episodes)
+    assert (line["peer"], line["stage"], line["final_x"]) == ("actor-3", "1-1", 3_161)
+    assert line["global_step"] == 0

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from actor.level_notes import WRITE_INTERVAL_S, EpisodeEnd, LanePath, LevelNotes
+from tests.fake_clock import FakeClock
+
+
+def end(ground: int, *, is_death: bool = True, from_start: bool = True) -> EpisodeEnd:
+    return EpisodeEnd(stage="1-1", ground=ground, is_death=is_death, from_start=from_start)
+
+
+def play(path: LanePath, xs: list[int], last: EpisodeEnd) -> None:
+    path.begin()
+    for x in xs:
+        path.note("1-1", {"x_pos": x, "y_pos": 79, "area": 5})
+    path.end(last)
+
+
+def stage_of(notes: LevelNotes) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(json.dumps(notes.as_json()))["stages"]["1-1"]
+    return told
+
+
+def test_time_and_deaths_are_noted_where_they_happened(tmp_path: Path) -> None:
+    notes = LevelNotes(tmp_path / "actor-0.json")
+
+    play(LanePath(notes), [40, 44, 50], end(10))
+
+    told = stage_of(notes)
+    assert told["visits"] == {"5:2": 2, "5:3": 1}
+    assert told["deaths"] == [[5, 50, 79]]
+
+
+def test_a_clear_is_no_death(tmp_path: Path) -> None:
+    notes = LevelNotes(tmp_path / "actor-0.json")
+
+    play(LanePath(notes), [40], end(10, is_death=False))
+
+    assert stage_of(notes)["deaths"] == []
+
+
+def test_the_best_way_is_that_of_an_episode_from_the_start(tmp_path: Path) -> None:
+    notes = LevelNotes(tmp_path / "actor-0.json")
+    path = LanePath(notes)
+
+    notes.run_agent_steps = 100
+    play(path, [40, 80], end(40))
+    play(path, [40, 60], end(20))
+    notes.run_agent_steps = 200
+    play(path, [900, 990], end(990, from_start=False))
+    play(path, [40, 95], end(55))
+
+    told = stage_of(notes)
+    assert told["best"] == {"max_x": 55, "path": [[5, 40, 79], [5, 95, 79]]}
+    assert told["frontier"] == [[100, 40], [200, 55]]
+
+
+def test_the_file_is_replaced_now_and_then(tmp_path: Path) -> None:
+    clock = FakeClock()
+    file = tmp_path / "maps" / "actor-0.json"
+    notes = LevelNotes(file, clock=clock)
+    play(LanePath(notes), [40], end(10))
+
+    notes.write_if_due()
+    too_early = file.exists()
+    clock.advance(WRITE_INTERVAL_S)
+    notes.write_if_due()
+
+    assert not too_early
+    assert json.loads(file.read_text())["stages"]["1-1"]["visits"] == {"5:2": 1}
+
+
+def test_a_disk_that_takes_nothing_costs_the_map_only(tmp_path: Path) -> None:
+    clock = FakeClock()
+    (tmp_path / "maps").write_text("in the way")
+    notes = LevelNotes(tmp_path / "maps" / "actor-0.json", clock=clock)
+    play(LanePath(notes), [40], end(10))
+    clock.advance(WRITE_INTERVAL_S)
+
+    notes.write_if_due()
+
+    assert (tmp_path / "maps").read_text() == "in the way"

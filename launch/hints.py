@@ -22,6 +22,8 @@ ACTORS_WAIT: Final = 0.9
 """Actors are cheap and there should be enough of them: that they wait for most of their time is
 usual where the learner is the bottleneck."""
 REPLAY_WAITS: Final = 0.05
+OTHERS_WAIT: Final = 0.5
+"""Who is busy is no problem before others wait for it."""
 NO_DISTANCE_X: Final = 64
 """Pixels; Mario begins at about 40."""
 EPISODES_BEFORE_JUDGEMENT: Final = 20
@@ -120,7 +122,7 @@ def _check_waiting(evidence: Evidence) -> str | None:
     learner, actors, replay = (recent.mean(name) for name in names)
     if learner is None or actors is None or replay is None:
         return None
-    if replay < REPLAY_WAITS:
+    if replay < REPLAY_WAITS and max(learner, actors) > OTHERS_WAIT:
         return (
             f"learner and actors wait for the replay server, which is busy {percent(1 - replay)} "
             "of its time: a smaller --batch-size, fewer --samples-per-insert, or --device cuda"
@@ -135,7 +137,8 @@ def _check_waiting(evidence: Evidence) -> str | None:
     if actors > ACTORS_WAIT:
         return (
             f"actors wait {percent(actors)} of their time for the learner: fewer "
-            "--samples-per-insert, more --learner-threads, a smaller --batch-size; or fewer --actors, at the same speed"
+            "--samples-per-insert, more --learner-threads, a smaller --batch-size; or fewer "
+            "--actors, at the same speed"
         )
     return None
 

@@ -48,6 +48,24 @@ def test_two_runs_with_one_seed_are_equal_bit_by_bit_and_another_seed_differs(
     assert tensor_hash(first) != tensor_hash(other)
 
 
+def test_adaptive_runs_with_one_seed_are_equal_and_differ_from_one_that_does_not_adapt(
+    tmp_path: Path,
+) -> None:
+    always_more_help = {
+        "adaptive": True,
+        "adaptive_window_agent_steps": 200,
+        "adaptive_ratio_low": 0.9,
+        "adaptive_ratio_high": 0.95,
+    }
+    hashes = []
+    for name, adaptive in (("a", always_more_help), ("b", always_more_help), ("c", {})):
+        run = {"max_agent_steps": AGENT_STEPS}
+        settings = corridor_settings(tmp_path / name, {"run": run, "adaptive": adaptive})
+        hashes.append(tensor_hash(train(settings)))
+
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
 def test_a_resumed_run_counts_on_and_earns_no_burst_of_updates(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, {})
     before = train(settings)

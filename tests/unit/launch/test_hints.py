@@ -182,6 +182,13 @@ def test_who_waits_for_whom_is_told(changes: dict[str, object], expected: str) -
     assert expected in said["waiting"]
 
 
+def test_a_busy_replay_server_is_no_problem_while_nobody_waits() -> None:
+    """As in lockstep, where all take turns."""
+    busy = run_of(12, wait_share_learner=0.0, wait_share_actors=0.0, wait_share_replay=0.0)
+
+    assert hints(busy) == {}
+
+
 def test_waiting_before_learning_starts_is_as_it_should_be() -> None:
     before = run_of(12, updates=0, wait_share_learner=1.0, wait_share_actors=0.0)
     just_begun = run_of(5, wait_share_learner=1.0, wait_share_actors=0.0)

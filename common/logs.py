@@ -50,9 +50,13 @@ class EventFormatter(logging.Formatter):
         self._role = role
 
     def format(self, record: logging.LogRecord) -> str:
-        # An event in brackets of its own follows at once: `[replay][stat] fill=40%`.
-        space = "" if str(record.msg).startswith("[") else " "
-        record.area = f"[{area_of(record.name, self._role)}]{space}"
+        area, event = f"[{area_of(record.name, self._role)}]", str(record.msg)
+        if event.startswith(area):
+            area = ""
+        elif not event.startswith("["):
+            # An event in brackets of its own follows at once: `[replay][stat] fill=40%`.
+            area += " "
+        record.area = area
         text = super().format(record)
         extra = {key: value for key, value in vars(record).items() if key not in _STANDARD}
         if not extra:

@@ -89,6 +89,12 @@ def test_values_stand_before_the_traceback() -> None:
     assert rest[-1] == "ValueError: broken"
 
 
+def test_an_event_that_names_its_area_itself_does_not_get_it_twice() -> None:
+    assert formatted("[actor][bootstrap] start", name="actor.script").endswith(
+        "run=first] [actor][bootstrap] start"
+    )
+
+
 @pytest.mark.usefixtures("root_logger")
 def test_info_and_above_go_to_the_file(tmp_path: Path) -> None:
     path = tmp_path / "logs" / "actor-0.log"

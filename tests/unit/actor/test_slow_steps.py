@@ -110,7 +110,7 @@ def test_the_stacks_of_all_threads_go_to_a_file_once_per_window(
         trace.watch(slowly(clock))
 
     assert trace.total == 12
-    assert [record.getMessage() for record in caplog.records] == 2 * ["slow steps"]
+    assert [record.getMessage() for record in caplog.records] == 2 * ["[actor] slow steps"]
     for text in (first, files(tmp_path)[1]):
         head, stacks = text.split("\n", 1)
         assert head.startswith("actor-1: an agent step took 1.000 s")
@@ -176,5 +176,5 @@ def test_a_folder_that_cannot_be_written_is_told_and_play_goes_on(
     trace.close()
 
     assert [record.getMessage() for record in caplog.records] == [
-        "slow steps, but no trace of them"
+        "[actor] slow steps, but no trace of them"
     ]

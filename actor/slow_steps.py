@@ -126,9 +126,9 @@ class SlowStepTrace:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(head.encode() + self._taken())
         except OSError as error:
-            log.warning("slow steps, but no trace of them", extra={"error": str(error)})
+            log.warning("[actor] slow steps, but no trace of them", extra={"error": str(error)})
             return
-        log.warning("slow steps", extra={"took_s": round(took_s, 3), "trace": path})
+        log.warning("[actor] slow steps", extra={"took_s": round(took_s, 3), "trace": path})
 
     def _taken(self) -> bytes:
         """The stacks of the slow step; those of now where it was over just before the watchdog."""

@@ -30,9 +30,11 @@ from common.logs import configure_logging
 from common.resume import ResumePoint
 from common.run_paths import RunPaths
 from common.shared_files import remove_shared, shared_prefix, sweep_shared
+from launch.dry_run import StartPlan, show_plan
+from launch.layers import note_changes
 from launch.live_view import describe_stages
 from launch.open_files import ensure_open_files
-from launch.options import PROGRAM, LocalArgs, parse_local
+from launch.options import PROGRAM, LocalArgs, Resolution, resolve
 from launch.plan import count_processes
 from launch.private_sockets import private_endpoints, remove_endpoints, sweep_sockets
 from launch.resume_choice import changed_settings, choose_resume
@@ -60,10 +62,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     # The run folder holds checkpoints and logs: for this user only.
     os.umask(0o077)
     try:
-        args = parse_local(words)
-        console = Console()
+        resolution = resolve(words, os.environ)
+        args = resolution.args
+        # What is said on the way must not stand among the lines of a dry run.
+        console = Console(stderr=args.dry_run)
+        announce_sources(resolution, console)
         settings = settle_core(settle_device(args.settings, words, console), console)
         paths = RunPaths.of(settings.run)
+        if args.dry_run:
+            return int(rehearse(resolution, settings, paths, console))
         return int(run(args, settings, paths, console))
     except MarioError as error:
         return refuse(PROGRAM, error)
@@ -85,6 +92,29 @@ def system_error(error: OSError) -> MarioError:
     if error.errno in MENDED_BY_HAND:
         return ConfigError(f"{words}; mend it, or choose another --runs-dir")
     return MarioError(f"{words}; start again when the system allows it")
+
+
+def rehearse(
+    resolution: Resolution, settings: Settings, paths: RunPaths, console: Console
+) -> ExitCode:
+    """All that a start would decide, and no more."""
+    args = resolution.args
+    paths.refuse_links()
+    begins_anew = args.fresh or args.resume == "none"
+    if begins_anew and paths.root.exists():
+        line = f"the earlier run in {paths.root} would be moved aside"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    resume = None if begins_anew else choose_resume(args.resume, paths, paths.root.parent)
+    announce_start(settings, paths, resume, console)
+    plan = StartPlan(
+        settings=settings,
+        origins=note_changes(resolution.origins, args.settings, settings, "settled here"),
+        paths=paths,
+        resume="none" if resume is None else str(resume.path),
+        lockstep=args.lockstep,
+    )
+    show_plan(plan, Console())
+    return ExitCode.DONE
 
 
 def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) -> ExitCode:
@@ -177,6 +207,14 @@ def settle_core(settings: Settings, console: Console) -> Settings:
         line = f"--frontier-share is 0 here: {settled.env.core} cannot go back to a moment"
         console.print(line, markup=False, highlight=False)
     return settled
+
+
+def announce_sources(resolution: Resolution, console: Console) -> None:
+    """A variable that was set long ago for something else would otherwise be a riddle."""
+    for line in resolution.notes:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for line in resolution.warnings:
+        console.print(f"WARNING: {line}", style="yellow", markup=False, soft_wrap=True)
 
 
 def announce_set_aside(paths: RunPaths, console: Console) -> None:

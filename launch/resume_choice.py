@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from common.config import Settings
+from common.config_checks import flag_of
 from common.errors import CheckpointMissing, ConfigError
 from common.resume import ResumePoint, find_resume
 from common.run_paths import RunPaths
@@ -21,6 +22,7 @@ IGNORED = frozenset(
         "telemetry_endpoint",
         "max_agent_steps",
         "max_minutes",
+        "max_updates",
         "runs_dir",
     }
 )
@@ -52,7 +54,7 @@ def changed_settings(paths: RunPaths, settings: Settings) -> Mapping[str, tuple[
     if fixed:
         old, new = changed[fixed[0]]
         raise ConfigError(
-            f"--{fixed[0].replace('_', '-')} was {old} in this run and cannot become {new}: "
+            f"{flag_of(fixed[0])} was {old} in this run and cannot become {new}: "
             "its weights would not fit; use --fresh or another --run"
         )
     return changed

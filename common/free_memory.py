@@ -30,6 +30,16 @@ def free_ram_bytes() -> int:
     return available if limit is None else min(available, limit)
 
 
+def oom_kills(statistics: Path = Path("/proc/vmstat")) -> int:
+    """Processes that the kernel has ended for lack of memory since it started; 0 if untold."""
+    try:
+        lines = statistics.read_text().splitlines()
+    except OSError:
+        return 0
+    counts = [line.partition(" ")[2] for line in lines if line.startswith("oom_kill ")]
+    return sum(int(count) for count in counts if count.isdigit())
+
+
 def cgroup_free_bytes(root: Path, membership: Path) -> int | None:
     """Least room below a memory limit of our control groups (v2 or v1); None without a limit."""
     try:

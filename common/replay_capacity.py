@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from common.config import Settings
 from common.errors import CapacityError
 from common.replay_sizes import DEFAULT_BLOCK_ITEMS, ring_sizes, storage_bytes, tree_bytes
 from common.specs import DataSpec
@@ -24,6 +25,14 @@ class ItemLayout:
     spec: DataSpec
     block_items: int = DEFAULT_BLOCK_ITEMS
     reward_dtype: torch.dtype = torch.float16
+
+
+def layout_of(settings: Settings) -> ItemLayout:
+    return ItemLayout(
+        spec=settings.spec,
+        block_items=settings.actor.block_steps,
+        reward_dtype=torch.float16 if settings.replay.float16_scalars else torch.float32,
+    )
 
 
 def memory_bytes(capacity_items: int, layout: ItemLayout) -> int:

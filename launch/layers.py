@@ -15,7 +15,7 @@ from common.settings_files import (
     settings_from_dict,
     settings_to_dict,
 )
-from launch.run_dir import without_budgets
+from launch.run_dir import BUDGETS, without_budgets
 
 DEFAULT, STORED, FLAG = "default", "stored run", "flag"
 
@@ -33,8 +33,7 @@ class Layers:
         here = self.settings.run
         self.lay_file(config, STORED)
         stored = without_budgets(self.settings)
-        self.origins |= {name: DEFAULT for name in setting_differences(self.settings, stored)}
-        self.origins |= {"run": DEFAULT, "runs_dir": DEFAULT}
+        self.origins |= dict.fromkeys(("run", "runs_dir", *BUDGETS), DEFAULT)
         place = replace(stored.run, run=here.run, runs_dir=here.runs_dir)
         self.settings = replace(stored, run=place)
 

@@ -68,6 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         console = Console(stderr=args.dry_run)
         announce_sources(resolution, console)
         settings = settle_core(settle_device(args.settings, words, console), console)
+        if args.auto_mem:
+            settings = fit_memory(settings, console)
         paths = RunPaths.of(settings.run)
         if args.dry_run:
             return int(rehearse(resolution, settings, paths, console))
@@ -145,6 +147,7 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
             stop=stop,
             plain=args.plain,
             resume=resume,
+            auto_mem=args.auto_mem,
             on_kill=lambda: clean_up(paths, endpoints),
         )
         try:
@@ -207,6 +210,16 @@ def settle_core(settings: Settings, console: Console) -> Settings:
         line = f"--frontier-share is 0 here: {settled.env.core} cannot go back to a moment"
         console.print(line, markup=False, highlight=False)
     return settled
+
+
+def fit_memory(settings: Settings, console: Console) -> Settings:
+    """Only ever less than what was asked for."""
+    # Here, because `--help` should not wait for torch.
+    from launch.auto_memory import fit_settings  # noqa: PLC0415
+
+    fitted, line = fit_settings(settings)
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+    return fitted
 
 
 def announce_sources(resolution: Resolution, console: Console) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
 
@@ -181,9 +181,14 @@ def stored_layers(
 
 def _place(words: Sequence[str], given: Sequence[Given]) -> RunSettings:
     """Which run, and where: known before anything else, because it may have stored settings."""
-    names = {one.field: str(one.value) for one in given if one.field in ("run", "runs_dir")}
+    default = RunSettings()
+    names = {one.field: str(one.value) for one in given}
     try:
-        default = RunSettings(**names)
+        default = replace(
+            default,
+            run=names.get("run", default.run),
+            runs_dir=names.get("runs_dir", default.runs_dir),
+        )
     except ConfigError as error:
         raise blamed(error, given) from error
     run, runs_dir = flag_value(words, "--run"), flag_value(words, "--runs-dir")

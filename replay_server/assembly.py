@@ -18,6 +18,7 @@ from common.replay_capacity import (
     ItemLayout,
     choose_capacity,
     largest_capacity,
+    layout_of,
     memory_bytes,
 )
 from common.run_paths import RunPaths
@@ -101,11 +102,7 @@ def build_buffer(settings: Settings, saved_items: int = 0) -> ReplayBuffer:
     Who leaves the capacity to us gets that of the saved replay, so that it can be taken over.
     """
     device = resolve_device(settings.run.device)
-    layout = ItemLayout(
-        spec=settings.spec,
-        block_items=settings.actor.block_steps,
-        reward_dtype=torch.float16 if settings.replay.float16_scalars else torch.float32,
-    )
+    layout = layout_of(settings)
     capacity = capacity_with(settings.replay.capacity, saved_items, device, layout)
     log.info(
         "replay buffer",

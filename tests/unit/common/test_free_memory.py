@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from common.free_memory import cgroup_free_bytes, free_memory_bytes
+from common.free_memory import cgroup_free_bytes, free_memory_bytes, oom_kills
 
 
 def test_free_memory_is_positive_here() -> None:
@@ -46,3 +46,11 @@ def test_version_one_control_groups_are_read(tmp_path: Path) -> None:
 def test_no_limit_is_no_number(tmp_path: Path) -> None:
     assert cgroup_free_bytes(tmp_path, membership(tmp_path, "0::/\n")) is None
     assert cgroup_free_bytes(tmp_path, tmp_path / "absent") is None
+
+
+def test_kills_of_the_kernel_are_counted(tmp_path: Path) -> None:
+    statistics = tmp_path / "vmstat"
+    statistics.write_text("nr_free_pages 12\noom_kill 7\noom_kill_disable 0\n")
+
+    assert oom_kills(statistics) == 7
+    assert oom_kills(tmp_path / "absent") == 0

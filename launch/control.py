@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
 from common.config import Settings
@@ -28,6 +27,7 @@ from common.ids import new_incarnation
 from common.messages import Message, SetLimit, Stats, StatsRequest, Status
 from common.settings_files import load_settings
 from common.transport import ZmqNetwork
+from launch.tables import make_table
 
 PROGRAM = Program(
     name="python launch/control.py",
@@ -110,19 +110,20 @@ def ask(settings: Settings, question: Message, timeout_s: float) -> Stats | Stat
 
 
 def as_table(answer: Stats | Status) -> str:
-    table = Table(box=None)
-    table.add_column("replay server")
-    table.add_column("value", justify="right")
     if isinstance(answer, Stats):
-        for name, value in answer.values.items():
-            table.add_row(name, f"{value:,.4g}" if isinstance(value, float) else f"{value}")
+        rows = [
+            (name, f"{value:,.4g}" if isinstance(value, float) else f"{value}")
+            for name, value in answer.values.items()
+        ]
     else:
-        table.add_row("samples_per_insert_target", f"{answer.samples_per_insert:g}")
-        table.add_row("size", f"{answer.size:,}")
-        table.add_row("gate", answer.gate)
+        rows = [
+            ("samples_per_insert_target", f"{answer.samples_per_insert:g}"),
+            ("size", f"{answer.size:,}"),
+            ("gate", answer.gate),
+        ]
     console = Console()
     with console.capture() as captured:
-        console.print(table)
+        console.print(make_table(("replay server", "value"), rows, texts=("replay server",)))
     return captured.get()
 
 

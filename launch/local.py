@@ -37,7 +37,7 @@ from launch.open_files import ensure_open_files
 from launch.options import PROGRAM, LocalArgs, Resolution, resolve
 from launch.plan import count_processes
 from launch.private_sockets import private_endpoints, remove_endpoints, sweep_sockets
-from launch.resume_choice import changed_settings, choose_resume
+from launch.resume_choice import changed_settings, choose_resume, describe_resume
 from launch.run_dir import locked, make_run_dir, set_aside, write_config
 from launch.saved_replay_news import replay_news
 from launch.session import Session, run_lockstep, run_processes
@@ -247,15 +247,9 @@ def announce_start(
         soft_wrap=True,
     )
     if resume is not None:
-        for problem in resume.skipped:
-            console.print(f"WARNING: skipped {problem}", style="yellow", markup=False)
-        console.print(
-            f"going on from {resume.path} at {resume.agent_steps:,} agent steps "
-            "(--fresh begins anew)",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        for line in describe_resume(resume):
+            style = "yellow" if line.startswith("WARNING") else None
+            console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
         changed = changed_settings(paths, settings)
         for name, (old, new) in changed.items():
             console.print(f"  changed: {name} {old} -> {new}", markup=False, highlight=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from common.config import Settings
 from common.config_checks import flag_of
 from common.errors import CheckpointMissing, ConfigError
-from common.resume import ResumePoint, find_resume
+from common.resume import CheckpointSearch, ResumePoint, find_resume
 from common.run_paths import RunPaths
 from common.settings_files import load_settings, setting_differences
 
@@ -28,6 +28,14 @@ IGNORED = frozenset(
 )
 
 
+WHY_TAKEN = {
+    "explicit": "as asked for",
+    "numbered": "the newest valid one of this run",
+    "latest": "named by `latest`",
+    "search": "the newest valid one that was found",
+}
+
+
 def choose_resume(resume: str, paths: RunPaths, runs_root: Path) -> ResumePoint | None:
     """`auto` looks at this run only; `latest` must find something, here or in another run."""
     if resume == "none":
@@ -42,6 +50,28 @@ def choose_resume(resume: str, paths: RunPaths, runs_root: Path) -> ResumePoint 
             f"--resume: no checkpoint below {runs_root}; start without --resume"
         )
     return point
+
+
+def describe_resume(point: ResumePoint) -> Iterator[str]:
+    """What was found where, in lines for the terminal; those that warn say so first."""
+    for problem in point.skipped:
+        yield f"WARNING: skipped {problem}"
+    search = point.search
+    if search is not None:
+        yield (
+            f"searched {search.entries:,} entries below {search.root}: "
+            f"{len(search.found)} checkpoints in {_count_runs(search)} folders"
+        )
+        if not search.is_whole:
+            yield "WARNING: the search ended at its bound; give a newer one with --resume PATH"
+    yield (
+        f"going on from {point.path} at {point.agent_steps:,} agent steps, "
+        f"{WHY_TAKEN[point.source]} (--fresh begins anew)"
+    )
+
+
+def _count_runs(search: CheckpointSearch) -> int:
+    return len({path.parent for path in search.found})
 
 
 def changed_settings(paths: RunPaths, settings: Settings) -> Mapping[str, tuple[object, object]]:

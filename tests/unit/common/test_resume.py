@@ -250,3 +250,20 @@ def test_a_folder_that_cannot_be_listed_is_told_in_one_line(
 
     with pytest.raises(CheckpointMissing, match=r"cannot look at .*checkpoints: Permission denied"):
         find_resume(run_dir)
+
+
+def test_a_deep_folder_of_something_else_does_not_hide_another_run(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries of a level are seen before those below: a bound is not spent on one branch."""
+    deep = run_dir.parent / "z" / "y" / "x" / "w"
+    for number in range(60):
+        (deep / f"{number}").mkdir(parents=True)
+    write_small_checkpoint(run_dir.parent / "a" / "checkpoints", 5)
+    monkeypatch.setattr(common.resume, "MAX_SEARCHED_ENTRIES", 40)
+
+    point = find_resume(run_dir, runs_root=run_dir.parent)
+
+    assert point is not None
+    assert point.search is not None
+    assert (point.agent_steps, point.search.entries, point.search.is_whole) == (5, 40, False)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,7 +63,7 @@ def test_the_ladder_has_a_last_rung() -> None:
 def test_every_rung_changes_one_thing_and_needs_less() -> None:
     plans = [WANTED, *rungs(WANTED)]
 
-    for higher, lower in zip(plans, plans[1:], strict=False):
+    for higher, lower in pairwise(plans):
         assert lower.changes(higher).count("->") == 1
         assert costs().need(lower).ram < costs().need(higher).ram
 

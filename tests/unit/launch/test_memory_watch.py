@@ -85,5 +85,8 @@ def test_memory_is_looked_at_once_a_second() -> None:
 
 
 def test_any_other_kill_is_none() -> None:
-    assert Machine().watch().shortage("actor-0", KILLED, ["actor-0: out of memory: an earlier life"]) is None
+    assert (
+        Machine().watch().shortage("actor-0", KILLED, ["actor-0: out of memory: an earlier life"])
+        is None
+    )
     assert Machine().watch().shortage("actor-0", 143, []) is None

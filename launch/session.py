@@ -21,6 +21,7 @@ from common.lifecycle import StopFlag
 from common.resume import ResumePoint, find_resume
 from common.role_lock import sole_role
 from common.run_paths import RunPaths
+from common.settings_files import setting_differences
 from common.shared_files import remove_shared, shared_prefix
 from launch.live_view import ProcessRow, Snapshot, open_view
 from launch.lockstep import Lockstep
@@ -28,6 +29,7 @@ from launch.memory_watch import MemoryWatch
 from launch.plan import plan_processes
 from launch.reaper import reaper
 from launch.run_dir import write_config
+from launch.saved_replay_news import replay_news
 from launch.supervisor import Supervisor
 
 POLL_S = 0.1
@@ -117,11 +119,16 @@ def _run_with_less(session: Session, supervisor: Supervisor) -> Supervisor:
         if lower is None:
             _say(session.console, "auto-mem: no rung is left; free some memory, then start again")
             break
+        before = session.settings
         session.settings, line = lower
         remove_shared(shared_prefix(session.paths))
         write_config(session.paths, session.settings)
         session.resume = find_resume(session.paths.root) or session.resume
         _say(session.console, f"{line}; resumes from {session.resume_word}")
+        if session.resume is not None:
+            changed = setting_differences(before, session.settings)
+            for news in replay_news(session.settings, session.paths, session.resume, changed):
+                _say(session.console, news)
         supervisor = _run_once(session)
     return supervisor
 

@@ -66,7 +66,7 @@ def test_the_step_follows_from_the_updates(
 
 @pytest.mark.parametrize("told", [{}, {"global_update": 0}])
 def test_updates_that_the_metadata_lacks_are_read_from_the_weights(
-    tmp_path: Path, told: dict[str, int]
+    tmp_path: Path, told: dict[str, Any]
 ) -> None:
     path = write_old(tmp_path, weights={"global_update": 30, "global_step": 7}, **told)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -13,7 +14,7 @@ from common.run_paths import RunPaths
 from launch.session import Session
 
 
-def session_of(folder: Path, **limits: float) -> Session:
+def session_of(folder: Path, **limits: Any) -> Session:
     run = replace(RunSettings(runs_dir=str(folder)), **limits)
     paths = RunPaths.of(run)
     paths.root.mkdir()
@@ -37,7 +38,7 @@ def session_of(folder: Path, **limits: float) -> Session:
     ],
 )
 def test_the_bar_shows_the_limit_that_is_nearest(
-    tmp_path: Path, limits: dict[str, float], share: float | None
+    tmp_path: Path, limits: dict[str, Any], share: float | None
 ) -> None:
     session = session_of(tmp_path, **limits)
     session.paths.metrics.write_text(json.dumps({"global_step": 1_000, "updates": 100}) + "\n")

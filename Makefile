@@ -6,7 +6,7 @@ ARGS ?=
 # A change of any of these needs a new installation; the native core is built by it.
 INSTALLED_FROM := pyproject.toml constraints.txt launch/setup.sh setup.py $(wildcard actor/env/native/*.?pp)
 
-.PHONY: help setup train test quick nightly faults soak lockstep lint bench clean
+.PHONY: help setup train test quick nightly faults soak lockstep compat lint bench clean
 
 help:
 	@echo "make train [ARGS='--max-minutes 3 --run first']   set up and train stage 1-1"
@@ -16,6 +16,7 @@ help:
 	@echo "make faults                                       what the system stands, a line per fault"
 	@echo "make soak [ARGS='--minutes 6 --kills 4']           half an hour with random kills"
 	@echo "make lockstep [ARGS='--frames 50000']             native core against nes_py, a million frames"
+	@echo "make compat [ARGS='--sets pinned numpy-1.26']      small runs over the supported versions"
 	@echo "make lint                                         ruff and mypy"
 	@echo "make bench [ARGS='env']                           measure this machine"
 	@echo "make clean                                        remove the virtual environment"
@@ -47,6 +48,10 @@ soak: $(VENV)/.installed-dev
 
 lockstep: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.native.lockstep $(ARGS)
+
+# Virtual environments of some gigabytes in .compat; they are used again.
+compat: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.compat $(ARGS)
 
 quick: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(ARGS)

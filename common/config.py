@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from common.button_script import parse_script
 from common.config_checks import (
+    flag_of,
     is_plain,
     require,
     require_at_least_zero,
@@ -114,11 +115,10 @@ class EndpointSettings:
     def __post_init__(self) -> None:
         require(is_plain(self.keys_dir), "keys_dir", "a folder", ascii(self.keys_dir))
         for name in ENDPOINT_NAMES:
-            flag = "--" + name.replace("_", "-")
             try:
                 check_endpoint(getattr(self, name), has_keys=bool(self.keys_dir))
             except ConfigError as error:
-                raise ConfigError(f"{flag}: {error}") from error
+                raise ConfigError(f"{flag_of(name)}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

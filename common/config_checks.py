@@ -10,10 +10,14 @@ MAX_WAIT_S = 7 * 24 * 3600
 """A week: longer than anybody waits, and within what the system's own timeouts can hold."""
 
 
+def flag_of(name: str) -> str:
+    """The flag of a setting."""
+    return "--" + name.replace("_", "-")
+
+
 def require(condition: bool, name: str, expected: str, got: object) -> None:
     if not condition:
-        flag = "--" + name.replace("_", "-")
-        raise ConfigError(f"{flag} must be {expected}, got {got}")
+        raise ConfigError(f"{flag_of(name)} must be {expected}, got {got}")
 
 
 def require_positive(section: object, *names: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from common.config_checks import (
+    flag_of,
     require,
     require_at_least_zero,
     require_between,
@@ -64,7 +65,7 @@ class ShapingSettings:
             try:
                 parse_address(getattr(self, name))
             except ConfigError as error:
-                raise ConfigError(f"--{name.replace('_', '-')}: {error}") from error
+                raise ConfigError(f"{flag_of(name)}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from common.errors import ExitCode, MarioError
+from common.out_of_memory import shortage
 
 log = logging.getLogger(__name__)
 
@@ -122,12 +123,18 @@ def run_program(role: str, body: Callable[[], int]) -> int:
         return int(body())
     except MarioError as error:
         log.error("stopped by an error", extra={"error": str(error)})
-        sys.stderr.write(f"{role}: {error}\n")
+        sys.stderr.write(f"{role}: {_last_words(error) or error}\n")
         return int(error.exit_code)
     except KeyboardInterrupt:
         return int(ExitCode.INTERRUPTED)
-    except Exception:
+    except Exception as error:
         # The one broad handler of a process: the supervisor sees a temporary failure.
         log.exception("unexpected error")
-        sys.stderr.write(f"{role}: unexpected error, see its log\n")
+        sys.stderr.write(f"{role}: {_last_words(error) or 'unexpected error, see its log'}\n")
         return int(ExitCode.TEMPORARY)
+
+
+def _last_words(error: Exception) -> str:
+    """By which the launcher knows that memory ran out; empty for other errors."""
+    short = shortage(error)
+    return f"{short}: {str(error).partition(chr(10))[0]}" if short else ""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -43,12 +44,26 @@ ResumeSource = Literal["explicit", "numbered", "latest", "search"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointSearch:
+    """What a search came by."""
+
+    root: Path
+    found: tuple[Path, ...]
+    """Those with the most agent steps first, valid or not."""
+    entries: int
+    is_whole: bool
+    """False when it ended at its bound: there may be more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResumePoint:
     path: Path
     agent_steps: int
     source: ResumeSource
     skipped: tuple[str, ...] = ()
     """What was newer but corrupt, in words."""
+    search: CheckpointSearch | None = None
+    """What found it, where it had to be searched for."""
 
 
 def find_resume(
@@ -77,11 +92,12 @@ def _find_own(run_dir: Path, runs_root: Path | None) -> ResumePoint | None:
     stages: list[tuple[ResumeSource, Iterable[Path]]] = [
         ("numbered", list_numbered(checkpoints)),
         ("latest", _pointed(checkpoints, LATEST_NAME)),
-        ("search", _search(run_dir)),
     ]
     for source, candidates in stages:
         if point := _first_valid(candidates, source, rejected):
             return point
+    if point := _first_found(_search(run_dir), rejected):
+        return point
     if rejected:
         raise _none_valid(run_dir, rejected)
     if withdrawn := _withdrawn(run_dir):
@@ -135,7 +151,7 @@ def _find_explicit(path: Path) -> ResumePoint:
 
 def _find_elsewhere(runs_root: Path) -> ResumePoint | None:
     rejected: list[str] = []
-    point = _first_valid(_search(runs_root), "search", rejected)
+    point = _first_found(_search(runs_root), rejected)
     if point is None and rejected:
         raise _none_valid(runs_root, rejected)
     return point
@@ -149,34 +165,48 @@ def _pointed(checkpoints_dir: Path, name: str) -> list[Path]:
 def _withdrawn(run_dir: Path) -> list[Path]:
     """Checkpoints that were taken out of use: a run that had any does not begin afresh silently."""
     abandoned = set_aside_in(run_dir / CHECKPOINTS_FOLDER)
-    return [*abandoned, *_walk(run_dir / QUARANTINE_FOLDER)]
+    return [*abandoned, *_search(run_dir / QUARANTINE_FOLDER).found]
 
 
-def _search(root: Path) -> list[Path]:
-    """Checkpoint directories below `root`, those with the most agent steps first."""
-    found = list(_walk(root))
-    return sorted(found, key=lambda path: (path.name, str(path)), reverse=True)
+def _search(root: Path) -> CheckpointSearch:
+    """Checkpoint directories below `root`: links not followed, temporary ones not entered, bounded.
+
+    Level by level, so that a deep folder of something else does not use up the bound before the
+    checkpoints of all runs are seen.
+    """
+    pending, found, seen = deque([root]), [], 0
+    while pending and seen <= MAX_SEARCHED_ENTRIES:
+        for entry in _entries(pending.popleft()):
+            seen += 1
+            if seen > MAX_SEARCHED_ENTRIES:
+                log.warning("checkpoint search cut short", extra={"entries": seen})
+                break
+            if entry.name.startswith(".") or not entry.is_dir(follow_symlinks=False):
+                continue
+            if NUMBERED_NAME.fullmatch(entry.name):
+                found.append(Path(entry.path))
+            elif entry.name not in (QUARANTINE_FOLDER, REPLAY_FOLDER):
+                pending.append(Path(entry.path))
+    found.sort(key=lambda path: (path.name, str(path)), reverse=True)
+    return CheckpointSearch(
+        root=root,
+        found=tuple(found),
+        entries=min(seen, MAX_SEARCHED_ENTRIES),
+        is_whole=seen <= MAX_SEARCHED_ENTRIES,
+    )
 
 
-def _walk(root: Path) -> Iterator[Path]:
-    """Numbered directories, links not followed, temporary ones not entered, bounded."""
-    pending, seen = [root], 0
-    while pending:
-        try:
-            with os.scandir(pending.pop()) as entries:
-                for entry in entries:
-                    seen += 1
-                    if seen > MAX_SEARCHED_ENTRIES:
-                        log.warning("checkpoint search cut short", extra={"entries": seen})
-                        return
-                    if entry.name.startswith(".") or not entry.is_dir(follow_symlinks=False):
-                        continue
-                    if NUMBERED_NAME.fullmatch(entry.name):
-                        yield Path(entry.path)
-                    elif entry.name not in (QUARANTINE_FOLDER, REPLAY_FOLDER):
-                        pending.append(Path(entry.path))
-        except OSError as exc:
-            log.debug("folder not searched", extra={"error": str(exc)})
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from entries
+    except OSError as exc:
+        log.debug("folder not searched", extra={"error": str(exc)})
+
+
+def _first_found(search: CheckpointSearch, rejected: list[str]) -> ResumePoint | None:
+    point = _first_valid(search.found, "search", rejected)
+    return None if point is None else replace(point, search=search)
 
 
 def _first_valid(

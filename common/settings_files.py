@@ -54,6 +54,11 @@ def _named(source: str, make: Callable[..., Made], *parts: Any, **values: Any) -
 
 def load_settings(path: Path, base: Settings | None = None) -> Settings:
     """Read a TOML preset or the config.json of a run."""
+    return settings_from_dict(read_sections(path), base or Settings(), str(path))
+
+
+def read_sections(path: Path) -> dict[str, object]:
+    """What such a file says, unchecked: tables of settings by section."""
     if path.suffix not in (".toml", ".json"):
         raise ConfigError(f"{path}: settings are read from .toml or .json files")
     try:
@@ -69,7 +74,7 @@ def load_settings(path: Path, base: Settings | None = None) -> Settings:
         values = values.get("settings", values)
     if not isinstance(values, dict):
         raise ConfigError(f"{path} must hold tables of settings, got {type(values).__name__}")
-    return settings_from_dict(values, base or Settings(), str(path))
+    return values
 
 
 def setting_differences(old: Settings, new: Settings) -> dict[str, tuple[object, object]]:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from common.atomic_files import write_atomic
 from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
 from common.errors import ConfigError, MarioError
 from launch.run_curves import RunLines, axis_values, axis_values_of_steps, lines_at, read_runs
+from launch.tables import make_table
 
 PROGRAM = Program(
     name="python launch/compare.py",
@@ -169,22 +169,8 @@ def show(rows: Sequence[Summary], *, is_json: bool) -> None:
         for row in rows:
             print(json.dumps(asdict(row)))
         return
-    table = Table(box=None)
     titles = ("run", "stage", "whole run", "first clear", "50 %", "95 %", "best", f"last {LAST}")
-    for title in titles:
-        is_name = title in ("run", "stage")
-        table.add_column(
-            title, justify="left" if is_name else "right", no_wrap=title != "run", overflow="fold"
-        )
-    for row in rows:
-        table.add_row(
-            row.run,
-            row.stage,
-            _cell(row.minutes, row.agent_steps),
-            *(_moment_cell(moment) for moment in (row.first_clear, row.half, row.reliable)),
-            f"{row.best_rate:.0%}",
-            f"{row.last_rate:.0%}",
-        )
+    table = make_table(titles, map(_cells, rows), texts=("run", "stage"), folds=("run",))
     console = Console()
     console.print(table)
     console.print(
@@ -192,6 +178,17 @@ def show(rows: Sequence[Summary], *, is_json: bool) -> None:
         f"first evaluation with 50 % and with 95 % clears; best and mean of the last {LAST}.",
         highlight=False,
     )
+
+
+def _cells(row: Summary) -> list[str]:
+    return [
+        row.run,
+        row.stage,
+        _cell(row.minutes, row.agent_steps),
+        *(_moment_cell(moment) for moment in (row.first_clear, row.half, row.reliable)),
+        f"{row.best_rate:.0%}",
+        f"{row.last_rate:.0%}",
+    ]
 
 
 def _cell(minutes: float, agent_steps: int) -> str:

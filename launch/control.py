@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
 from common.config import Settings
@@ -30,6 +29,7 @@ from common.messages import Stats, StatsRequest
 from common.settings_files import load_settings
 from common.transport import ZmqNetwork
 from launch.learner_control import ask_learner, asked_by, request_for
+from launch.tables import make_table
 
 PROGRAM = Program(
     name="python launch/control.py",
@@ -141,14 +141,13 @@ def ask(settings: Settings, timeout_s: float) -> Stats:
 
 
 def as_table(answer: Stats) -> str:
-    table = Table(box=None)
-    table.add_column("replay server")
-    table.add_column("value", justify="right")
-    for name, value in answer.values.items():
-        table.add_row(name, f"{value:,.4g}" if isinstance(value, float) else f"{value}")
+    rows = [
+        (name, f"{value:,.4g}" if isinstance(value, float) else f"{value}")
+        for name, value in answer.values.items()
+    ]
     console = Console()
     with console.capture() as captured:
-        console.print(table)
+        console.print(make_table(("replay server", "value"), rows, texts=("replay server",)))
     return captured.get()
 
 

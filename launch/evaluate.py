@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Literal
 
 from rich.console import Console
-from rich.table import Table
 
 from common.checkpoint_files import PLAYABLE_FILES, WeightsChoice, load_state, updates_of
 from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
@@ -23,6 +22,7 @@ from common.game import parse_stages
 from common.models import ModelPlace, Which, find_model
 from common.trace_log import Circumstances, TraceLog
 from common.traces import trace_of_fields
+from launch.tables import make_table
 from launch.workers import run_workers, split, with_progress
 
 PROGRAM = Program(
@@ -224,21 +224,8 @@ def show(report: Report, *, is_json: bool) -> None:
         print(json.dumps(report.record(), indent=2))
         return
     console = Console()
-    table = Table(box=None)
-    for title in ("stage", "clears", "rate", "95 % interval", "x 10/50/90 %", "return", "seconds"):
-        table.add_column(title, justify="left" if title == "stage" else "right")
-    for score in report.scores:
-        seconds = score.clear_seconds_mean
-        table.add_row(
-            score.stage,
-            f"{score.clears} of {score.episodes}",
-            f"{100 * score.clear_rate:.1f} %",
-            f"{100 * score.clear_rate_low:.1f} - {100 * score.clear_rate_high:.1f} %",
-            f"{score.x_p10:.0f}/{score.x_p50:.0f}/{score.x_p90:.0f}",
-            f"{score.return_mean:.1f}",
-            "-" if seconds is None else f"{seconds:.1f}",
-        )
-    console.print(table)
+    titles = ("stage", "clears", "rate", "95 % interval", "x 10/50/90 %", "return", "seconds")
+    console.print(make_table(titles, map(_cells, report.scores), texts=("stage",)))
     plan = report.plan
     if plan.is_determined:
         starts = max(score.distinct_starts for score in report.scores)
@@ -252,6 +239,19 @@ def show(report: Report, *, is_json: bool) -> None:
     )
     if report.traces:
         console.print(f"clears: {report.traces}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _cells(score: StageScore) -> list[str]:
+    seconds = score.clear_seconds_mean
+    return [
+        score.stage,
+        f"{score.clears} of {score.episodes}",
+        f"{100 * score.clear_rate:.1f} %",
+        f"{100 * score.clear_rate_low:.1f} - {100 * score.clear_rate_high:.1f} %",
+        f"{score.x_p10:.0f}/{score.x_p50:.0f}/{score.x_p90:.0f}",
+        f"{score.return_mean:.1f}",
+        "-" if seconds is None else f"{seconds:.1f}",
+    ]
 
 
 if __name__ == "__main__":

@@ -31,12 +31,14 @@ from common.logs import configure_logging
 from common.resume import ResumePoint
 from common.run_paths import RunPaths
 from common.shared_files import remove_shared, shared_prefix, sweep_shared
+from launch.dry_run import StartPlan, show_plan
+from launch.layers import note_changes
 from launch.live_view import describe_stages
 from launch.open_files import ensure_open_files
-from launch.options import PROGRAM, LocalArgs, parse_local
+from launch.options import PROGRAM, LocalArgs, Resolution, resolve
 from launch.plan import count_processes
 from launch.private_sockets import private_endpoints, remove_endpoints, sweep_sockets
-from launch.resume_choice import changed_settings, choose_resume, describe_origin
+from launch.resume_choice import changed_settings, choose_resume, describe_resume
 from launch.room_process import require_extra, room_beside
 from launch.run_dir import locked, make_run_dir, set_aside, unmade_if_refused, write_config
 from launch.saved_replay_news import replay_news
@@ -62,10 +64,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     # The run folder holds checkpoints and logs: for this user only.
     os.umask(0o077)
     try:
-        args = parse_local(words)
-        console = Console()
+        resolution = resolve(words, os.environ)
+        args = resolution.args
+        # What is said on the way must not stand among the lines of a dry run.
+        console = Console(stderr=args.dry_run)
+        announce_sources(resolution, console)
         settings = settle_core(settle_device(args.settings, words, console), console)
+        if args.auto_mem:
+            settings = fit_memory(settings, console)
         paths = RunPaths.of(settings.run)
+        if args.dry_run:
+            return int(rehearse(resolution, settings, paths, console))
         return int(run(args, settings, paths, console))
     except MarioError as error:
         return refuse(PROGRAM, error)
@@ -87,6 +96,29 @@ def system_error(error: OSError) -> MarioError:
     if error.errno in MENDED_BY_HAND:
         return ConfigError(f"{words}; mend it, or choose another --runs-dir")
     return MarioError(f"{words}; start again when the system allows it")
+
+
+def rehearse(
+    resolution: Resolution, settings: Settings, paths: RunPaths, console: Console
+) -> ExitCode:
+    """All that a start would decide, and no more."""
+    args = resolution.args
+    paths.refuse_links()
+    begins_anew = args.fresh or args.resume == "none"
+    if begins_anew and paths.root.exists():
+        line = f"the earlier run in {paths.root} would be moved aside"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    resume = None if begins_anew else choose_resume(args.resume, paths, paths.root.parent)
+    announce_start(settings, paths, resume, console)
+    plan = StartPlan(
+        settings=settings,
+        origins=note_changes(resolution.origins, args.settings, settings, "settled here"),
+        paths=paths,
+        resume="none" if resume is None else str(resume.path),
+        lockstep=args.lockstep,
+    )
+    show_plan(plan, Console())
+    return ExitCode.DONE
 
 
 def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) -> ExitCode:
@@ -120,6 +152,7 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
             stop=stop,
             plain=args.plain,
             resume=resume,
+            auto_mem=args.auto_mem,
             on_kill=lambda: clean_up(paths, endpoints),
         )
         try:
@@ -189,6 +222,24 @@ def settle_core(settings: Settings, console: Console) -> Settings:
     return settled
 
 
+def fit_memory(settings: Settings, console: Console) -> Settings:
+    """Only ever less than what was asked for."""
+    # Here, because `--help` should not wait for torch.
+    from launch.auto_memory import fit_settings  # noqa: PLC0415
+
+    fitted, line = fit_settings(settings)
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+    return fitted
+
+
+def announce_sources(resolution: Resolution, console: Console) -> None:
+    """A variable that was set long ago for something else would otherwise be a riddle."""
+    for line in resolution.notes:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for line in resolution.warnings:
+        console.print(f"WARNING: {line}", style="yellow", markup=False, soft_wrap=True)
+
+
 def announce_set_aside(paths: RunPaths, console: Console) -> None:
     moved = set_aside(paths)
     console.print(f"the earlier run is kept in {moved}", markup=False, highlight=False)
@@ -206,15 +257,9 @@ def announce_start(
         soft_wrap=True,
     )
     if resume is not None:
-        for problem in resume.skipped:
-            console.print(f"WARNING: skipped {problem}", style="yellow", markup=False)
-        console.print(
-            f"going on from {resume.path} at {resume.agent_steps:,} agent steps"
-            f"{describe_origin(resume, paths)} (--fresh begins anew)",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        for line in describe_resume(resume, paths):
+            style = "yellow" if line.startswith("WARNING") else None
+            console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
         changed = changed_settings(paths, settings)
         for name, (old, new) in changed.items():
             console.print(f"  changed: {name} {old} -> {new}", markup=False, highlight=False)

@@ -1,19 +1,27 @@
-"""The settings of a start: defaults, then the stored run, then a preset, then flags."""
+"""The settings of a start: defaults, stored run, presets, environment, flags; the last one wins."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
 
 from common.cli import Program, flag_value, parse_args
 from common.config import RunSettings, Settings
+from common.environment import (
+    BOOTSTRAP_VARIABLE,
+    Given,
+    blamed,
+    given_settings,
+    given_values,
+    has_bootstrap,
+    unknown_variables,
+    variable_of,
+)
 from common.errors import ConfigError
-from common.ids import check_run_name
 from common.run_paths import RunPaths
-from common.settings_files import load_settings
-from launch.run_dir import without_budgets
+from launch.layers import Layers
 
 PROGRAM = Program(
     name="python launch/local.py",
@@ -23,8 +31,14 @@ Examples:
   python launch/local.py --actors 8
   python launch/local.py --preset laptop --device cpu --max-minutes 15 --run first
   python launch/local.py --run first --resume --dashboard
-""",
+  python launch/local.py --preset bootstrap --auto-mem --dry-run
+
+Every setting can also come from the environment (docs/configuration.md): flags go over it.""",
 )
+
+
+BOOTSTRAP = "bootstrap"
+"""The preset that BOOTSTRAP=1 adds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +47,8 @@ class LocalArgs:
 
     settings: Settings = field(default_factory=Settings)
     preset: str = ""
-    """smoke, laptop, workstation, or the path of a TOML file; flags go over it."""
+    """smoke, laptop, workstation, bootstrap, stable, or the path of a TOML file; the environment
+    and flags go over it."""
     resume: str = "auto"
     """auto and latest: the newest valid checkpoint of the run; a path; or none. Alone: latest."""
     fresh: bool = False
@@ -44,6 +59,11 @@ class LocalArgs:
     """Print plain lines instead of the live view."""
     dashboard: bool = False
     """Show the run in the browser while it goes on (extra dashboard); prints the address."""
+    auto_mem: bool = False
+    """Fit replay capacity, batch size and actors to the memory that is free; when memory runs out
+    all the same, go on from the checkpoint with less."""
+    dry_run: bool = False
+    """Print every setting with where it came from and the commands; start and write nothing."""
 
     def __post_init__(self) -> None:
         if self.fresh and self.resume not in ("auto", "none"):
@@ -71,40 +91,124 @@ def preset_path(name: str) -> Path:
     )
 
 
-def parse_local(argv: Sequence[str]) -> LocalArgs:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolution:
+    """A start, where each of its settings came from, and what a person should know of that."""
+
+    args: LocalArgs
+    origins: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def parse_local(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> LocalArgs:
+    return resolve(argv, environment or {}).args
+
+
+def resolve(argv: Sequence[str], environment: Mapping[str, str]) -> Resolution:
+    """Who speaks first wins: flags, environment, presets, the stored run, defaults."""
     words = _complete_resume(argv)
     _refuse_config_flag(words)
-    settings = stored_settings(words)
-    preset = flag_value(words, "--preset")
-    if preset:
-        settings = load_settings(preset_path(preset), settings)
-    return parse_args(PROGRAM, words, LocalArgs(settings=settings))
+    given, own = given_settings(environment), given_values(LocalArgs, environment)
+    layers = stored_layers(words, given, own)
+    presets = chosen_presets(words, own, environment)
+    for name in presets:
+        layers.lay_file(preset_path(name), f"preset {name}")
+    layers.lay_environment(given)
+    args = parse_args(PROGRAM, words, LocalArgs(settings=layers.settings, **own))
+    layers.lay_flags(words, args.settings)
+    return Resolution(
+        args=args,
+        origins=layers.origins,
+        notes=_notes(presets, [*(one.variable for one in given), *map(variable_of, own)]),
+        warnings=tuple(unknown_variables(environment, known_variables())),
+    )
 
 
-def stored_settings(words: Sequence[str]) -> Settings:
-    """A run that goes on keeps its settings; flags may change them."""
-    default = RunSettings()
-    run = check_run_name(flag_value(words, "--run") or default.run)
-    given = flag_value(words, "--runs-dir")
-    runs_dir = default.runs_dir if given is None else given
-    place = replace(default, run=run, runs_dir=runs_dir)
+def known_variables() -> set[str]:
+    sections = [type(getattr(Settings(), item.name)) for item in fields(Settings)]
+    return {variable_of(item.name) for kind in (*sections, LocalArgs) for item in fields(kind)}
+
+
+def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """For those who start a run whose flags alone must say what it is."""
+    unwanted = known_variables() | {BOOTSTRAP_VARIABLE}
+    return {name: value for name, value in environment.items() if name not in unwanted}
+
+
+def chosen_presets(
+    words: Sequence[str], own: Mapping[str, object], environment: Mapping[str, str]
+) -> list[str]:
+    """At most two: the one that was asked for, and over it bootstrap, if BOOTSTRAP says so."""
+    by_flag, by_variable = flag_value(words, "--preset"), str(own.get("preset", ""))
+    if by_variable and not by_flag:
+        _check_preset(by_variable)
+    chosen = by_flag or by_variable
+    presets = [chosen] if chosen else []
+    return [*presets, BOOTSTRAP] if has_bootstrap(environment) and chosen != BOOTSTRAP else presets
+
+
+def _check_preset(name: str) -> None:
+    try:
+        preset_path(name)
+    except ConfigError as error:
+        raise ConfigError(f"{variable_of('preset')}: {error}") from error
+
+
+def _notes(presets: Sequence[str], variables: Sequence[str]) -> tuple[str, ...]:
+    notes = []
+    if variables:
+        notes.append(f"from the environment: {', '.join(variables)} (--dry-run shows every value)")
+    if BOOTSTRAP in presets[1:]:
+        notes.append(f"{BOOTSTRAP_VARIABLE}=1: the preset bootstrap goes over {presets[0]}")
+    return tuple(notes)
+
+
+def stored_layers(
+    words: Sequence[str], given: Sequence[Given], own: Mapping[str, object]
+) -> Layers:
+    """A run that goes on keeps its settings; whatever is laid on later may change them."""
+    place = _place(words, given)
+    layers = Layers(place)
     config = RunPaths.of(place).config
-    begins_anew = "--fresh" in words or flag_value(words, "--resume") == "none"
     try:
         has_stored = config.exists()
     except OSError as error:
         raise ConfigError(
-            f"cannot use --runs-dir {runs_dir}: {error.strerror}; choose another one"
+            f"cannot use --runs-dir {place.runs_dir}: {error.strerror}; choose another one"
         ) from error
-    if begins_anew or not has_stored:
-        return Settings(run=place)
-    stored = without_budgets(_load_stored(config))
-    return replace(stored, run=replace(stored.run, run=run, runs_dir=runs_dir))
+    if has_stored and not _begins_anew(words, own):
+        _lay_stored(layers, config)
+    return layers
 
 
-def _load_stored(config: Path) -> Settings:
+def _place(words: Sequence[str], given: Sequence[Given]) -> RunSettings:
+    """Which run, and where: known before anything else, because it may have stored settings."""
+    default = RunSettings()
+    names = {one.field: str(one.value) for one in given}
     try:
-        return load_settings(config)
+        default = replace(
+            default,
+            run=names.get("run", default.run),
+            runs_dir=names.get("runs_dir", default.runs_dir),
+        )
+    except ConfigError as error:
+        raise blamed(error, given) from error
+    run, runs_dir = flag_value(words, "--run"), flag_value(words, "--runs-dir")
+    return RunSettings(
+        run=run or default.run, runs_dir=default.runs_dir if runs_dir is None else runs_dir
+    )
+
+
+def _begins_anew(words: Sequence[str], own: Mapping[str, object]) -> bool:
+    switches = [word for word in words if word in ("--fresh", "--no-fresh")]
+    fresh = switches[-1] == "--fresh" if switches else own.get("fresh", False)
+    return bool(fresh) or (flag_value(words, "--resume") or own.get("resume")) == "none"
+
+
+def _lay_stored(layers: Layers, config: Path) -> None:
+    try:
+        layers.lay_stored(config)
     except ConfigError as error:
         raise ConfigError(
             f"{error}; see python launch/doctor.py {config.parent}, or begin anew with --fresh"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from common.config import Settings
+from common.config_checks import flag_of
 from common.errors import CheckpointMissing, ConfigError
-from common.resume import CHECKPOINTS_FOLDER, ResumePoint, find_resume
+from common.resume import CHECKPOINTS_FOLDER, CheckpointSearch, ResumePoint, find_resume
 from common.run_paths import RunPaths
 from common.settings_files import load_settings, setting_differences
 
@@ -22,9 +23,18 @@ IGNORED = frozenset(
         "control_endpoint",
         "max_agent_steps",
         "max_minutes",
+        "max_updates",
         "runs_dir",
     }
 )
+
+
+WHY_TAKEN = {
+    "explicit": "as asked for",
+    "numbered": "the newest valid one of this run",
+    "latest": "named by `latest`",
+    "search": "the newest valid one that was found",
+}
 
 
 def choose_resume(resume: str, paths: RunPaths, runs_root: Path) -> ResumePoint | None:
@@ -52,6 +62,28 @@ def describe_origin(point: ResumePoint, paths: RunPaths) -> str:
     return f", of run {other}, not of {paths.root.name}"
 
 
+def describe_resume(point: ResumePoint, paths: RunPaths) -> Iterator[str]:
+    """What was found where, in lines for the terminal; those that warn say so first."""
+    for problem in point.skipped:
+        yield f"WARNING: skipped {problem}"
+    search = point.search
+    if search is not None:
+        yield (
+            f"searched {search.entries:,} entries below {search.root}: "
+            f"{len(search.found)} checkpoints in {_count_runs(search)} folders"
+        )
+        if not search.is_whole:
+            yield "WARNING: the search ended at its bound; give a newer one with --resume PATH"
+    yield (
+        f"going on from {point.path} at {point.agent_steps:,} agent steps"
+        f"{describe_origin(point, paths)}, {WHY_TAKEN[point.source]} (--fresh begins anew)"
+    )
+
+
+def _count_runs(search: CheckpointSearch) -> int:
+    return len({path.parent for path in search.found})
+
+
 def changed_settings(paths: RunPaths, settings: Settings) -> Mapping[str, tuple[object, object]]:
     """What differs from the stored run; refuses what would change the shape of the network."""
     if not paths.config.exists():
@@ -62,7 +94,7 @@ def changed_settings(paths: RunPaths, settings: Settings) -> Mapping[str, tuple[
     if fixed:
         old, new = changed[fixed[0]]
         raise ConfigError(
-            f"--{fixed[0].replace('_', '-')} was {old} in this run and cannot become {new}: "
+            f"{flag_of(fixed[0])} was {old} in this run and cannot become {new}: "
             "its weights would not fit; use --fresh or another --run"
         )
     return changed

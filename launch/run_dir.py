@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from common.atomic_files import write_atomic
-from common.config import Settings
+from common.config import RunSettings, Settings
 from common.errors import ConfigError, MarioError
 from common.file_lock import held_lock
 from common.run_paths import RunPaths
@@ -26,6 +26,7 @@ from common.settings_files import settings_to_dict
 PROBE = b"x" * 65_536
 """More than a full disk takes; the files of a start are smaller."""
 PROBE_PREFIX = ".writable-"
+BUDGETS = ("max_agent_steps", "max_updates", "max_minutes")
 VERSIONED = ("warpzone", "torch", "numpy", "pyzmq", "gymnasium", "nes-py", "gym-super-mario-bros")
 
 
@@ -120,9 +121,8 @@ def write_config(paths: RunPaths, settings: Settings) -> None:
 
 def without_budgets(settings: Settings) -> Settings:
     """Budgets belong to one start: a run that goes on has the ones of its new command line."""
-    return replace(
-        settings, run=replace(settings.run, max_agent_steps=0, max_updates=0, max_minutes=0.0)
-    )
+    none = {name: getattr(RunSettings(), name) for name in BUDGETS}
+    return replace(settings, run=replace(settings.run, **none))
 
 
 def _version(name: str) -> str | None:

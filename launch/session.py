@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,15 +20,20 @@ from common.errors import EnvironmentFailed, ExitCode
 from common.game import construction_deadline_s
 from common.jsonl import last_record
 from common.lifecycle import StopFlag
-from common.resume import ResumePoint
+from common.resume import ResumePoint, find_resume
 from common.role_lock import sole_role
 from common.run_paths import RunPaths
+from common.settings_files import setting_differences
+from common.shared_files import remove_shared, shared_prefix
 from launch.advisor import Advisor
 from launch.exports import export_news, exporting
 from launch.live_view import ProcessRow, Snapshot, View, open_view
 from launch.lockstep import Lockstep
+from launch.memory_watch import MemoryWatch
 from launch.plan import plan_processes
 from launch.reaper import reaper
+from launch.run_dir import write_config
+from launch.saved_replay_news import replay_news
 from launch.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
@@ -49,6 +54,8 @@ class Session:
     stop: StopFlag
     plain: bool
     resume: ResumePoint | None
+    auto_mem: bool = False
+    """When memory runs out, go on with less."""
     on_kill: Callable[[], None] = lambda: None
     """What must still happen when everything is killed at once."""
     started_s: float = field(default_factory=time.monotonic)
@@ -102,24 +109,69 @@ class Session:
             run=self.settings.run.run,
             stages=self.settings.env.stage_names,
             elapsed_s=self.elapsed_s,
-            budget=self._budget(metrics.get("global_step")),
+            budget=self._budget(metrics),
             metrics=metrics,
             processes=processes,
         )
 
-    def _budget(self, steps: object) -> float | None:
+    def _budget(self, metrics: Mapping[str, object]) -> float | None:
+        """The share of whichever limit is nearest."""
         run, shares = self.settings.run, []
         if run.max_minutes:
             shares.append(self.elapsed_s / (run.max_minutes * SECONDS_PER_MINUTE))
-        if run.max_agent_steps and isinstance(steps, int):
-            shares.append(steps / run.max_agent_steps)
+        limits = {"global_step": run.max_agent_steps, "updates": run.max_updates}
+        for name, limit in limits.items():
+            reached = metrics.get(name)
+            if limit and isinstance(reached, int):
+                shares.append(reached / limit)
         return max(shares, default=None)
 
 
 def run_processes(session: Session) -> ExitCode:
-    """Start everything, watch it, stop it in order; how it ended."""
+    """Run everything to its end, with less where memory runs out; how it ended."""
+    with session.exporting():
+        supervisor = _run_once(session)
+        if supervisor.shortage is not None:
+            supervisor = _run_with_less(session, supervisor)
+    _explain(session, supervisor)
+    if supervisor.outcome is not None:
+        return supervisor.outcome
+    return ExitCode.DONE if session.out_of_time() else session.stop.exit_code
+
+
+def _run_with_less(session: Session, supervisor: Supervisor) -> Supervisor:
+    """Rung by rung, each from the newest checkpoint, until it fits or no rung is left."""
+    # Here, because `--help` should not wait for torch.
+    from launch.auto_memory import RungCounter  # noqa: PLC0415
+
+    rungs = RungCounter()
+    while supervisor.shortage is not None and not (session.stop.is_set() or session.out_of_time()):
+        lower = rungs.step_down(session.settings, supervisor.shortage)
+        if lower is None:
+            session.say("auto-mem: no rung is left; free some memory, then start again")
+            break
+        before = session.settings
+        session.settings, line = lower
+        remove_shared(shared_prefix(session.paths))
+        write_config(session.paths, session.settings)
+        session.resume = find_resume(session.paths.root) or session.resume
+        session.say(f"{line}; resumes from {session.resume_word}")
+        if session.resume is not None:
+            changed = setting_differences(before, session.settings)
+            for news in replay_news(session.settings, session.paths, session.resume, changed):
+                session.say(news)
+        supervisor = _run_once(session)
+    return supervisor
+
+
+def _run_once(session: Session) -> Supervisor:
+    """Start everything, watch it, stop it in order."""
     specs = plan_processes(session.settings, session.paths, resume=session.resume_word)
-    supervisor = Supervisor(specs, min_actors=session.settings.actor.min_actors)
+    supervisor = Supervisor(
+        specs,
+        min_actors=session.settings.actor.min_actors,
+        memory=MemoryWatch() if session.auto_mem else None,
+    )
 
     def kill() -> None:
         supervisor.kill()
@@ -130,7 +182,7 @@ def run_processes(session: Session) -> ExitCode:
 
     session.stop.on_second_signal = kill
     view = open_view(session.console, plain=session.plain)
-    with reaper(), session.exporting():
+    with reaper():
         try:
             if session.settings.env.env_prewarm:
                 prewarm(session)
@@ -140,10 +192,7 @@ def run_processes(session: Session) -> ExitCode:
             view.close()
             session.console.print("stopping: actors, learner, replay server", highlight=False)
             supervisor.stop()
-    _explain(session, supervisor)
-    if supervisor.outcome is not None:
-        return supervisor.outcome
-    return ExitCode.DONE if session.out_of_time() else session.stop.exit_code
+    return supervisor
 
 
 def prewarm(session: Session) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from common.errors import ExitCode
 from common.ids import Incarnation, later_incarnation
 from launch.child import Child
+from launch.memory_ladder import Pool
+from launch.memory_watch import KILLED, MemoryWatch
 from launch.plan import ProcessSpec
 from launch.restart import RestartPolicy, describe_exit, may_restart, restart_delay_s
 
@@ -31,6 +33,7 @@ class Supervisor:
         specs: Sequence[ProcessSpec],
         *,
         min_actors: int,
+        memory: MemoryWatch | None = None,
         policy: RestartPolicy | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -40,7 +43,10 @@ class Supervisor:
         self.blame: Child | None = None
         self.news: list[str] = []
         """Lines for the person at the terminal, who takes them out."""
+        self.shortage: Pool | None = None
+        """Where memory ran out, if that ended the run; only with a watch."""
         self._min_actors = min_actors
+        self._memory = memory
         self._policy = policy or RestartPolicy()
         self._clock = clock
         self._incarnation = Incarnation(0)
@@ -56,6 +62,8 @@ class Supervisor:
 
     def tick(self) -> None:
         now = self._clock()
+        if self._memory is not None:
+            self._memory.look()
         for child in self.children:
             code = child.poll()
             if code is not None:
@@ -108,6 +116,8 @@ class Supervisor:
         if child.spec.role == "learner" and code == ExitCode.DONE:
             self._end(ExitCode.DONE, "the budget is used up", None)
             return
+        if self._ran_out(child, code):
+            return
         child.note_end(describe_exit(code), self._clock())
         extra = {
             "child": child.spec.name,
@@ -127,6 +137,25 @@ class Supervisor:
         self.news.append(f"{child.describe_end()}; switched off")
         child.state = "off"
         self._judge(child, code)
+
+    def _ran_out(self, child: Child, code: int) -> bool:
+        """Ends everything when memory ran out: started again, it would run out again."""
+        if self._memory is None:
+            return False
+        pool = self._memory.shortage(child.spec.name, code, child.last_lines())
+        by_us = code == KILLED and child.hang
+        if pool is None or by_us:
+            return False
+        self.shortage = self.shortage or pool
+        # Its own words count more than how long it took to end.
+        child.hang = ""
+        child.note_end("out of memory", self._clock())
+        child.state = "off"
+        extra = {"child": child.spec.name, "exit_code": code, "pool": pool}
+        log.error("process ran out of memory", extra=extra)
+        self.news.append(child.describe_end())
+        self._end(ExitCode.TEMPORARY, f"{child.spec.name} ran out of memory", child)
+        return True
 
     def _judge(self, child: Child, code: int) -> None:
         """Decide whether the run can go on without this slot."""

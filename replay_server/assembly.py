@@ -11,19 +11,20 @@ from common.channels import Network
 from common.config import Settings
 from common.devices import resolve_device
 from common.errors import CheckpointCorrupt, CheckpointMismatch
+from common.free_memory import free_memory_bytes
 from common.heartbeat import HeartbeatWriter, Identity
 from common.ids import new_incarnation
+from common.replay_capacity import (
+    ItemLayout,
+    choose_capacity,
+    largest_capacity,
+    layout_of,
+    memory_bytes,
+)
 from common.run_paths import RunPaths
 from common.saved_replay import saved_capacity
 from common.seeds import seed_for
 from replay_server.buffer import ReplayBuffer, ReplayOptions
-from replay_server.capacity import (
-    ItemLayout,
-    choose_capacity,
-    free_memory_bytes,
-    largest_capacity,
-    memory_bytes,
-)
 from replay_server.cut import SavedCut
 from replay_server.cut_files import CutFolder
 from replay_server.cut_keeper import CutKeeper
@@ -101,11 +102,7 @@ def build_buffer(settings: Settings, saved_items: int = 0) -> ReplayBuffer:
     Who leaves the capacity to us gets that of the saved replay, so that it can be taken over.
     """
     device = resolve_device(settings.run.device)
-    layout = ItemLayout(
-        spec=settings.spec,
-        block_items=settings.actor.block_steps,
-        reward_dtype=torch.float16 if settings.replay.float16_scalars else torch.float32,
-    )
+    layout = layout_of(settings)
     capacity = capacity_with(settings.replay.capacity, saved_items, device, layout)
     log.info(
         "replay buffer",

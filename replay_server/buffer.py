@@ -15,11 +15,12 @@ from common.batch import Batch
 from common.blocks import StepBlock
 from common.errors import ReplayEmpty
 from common.phases import PhaseTimer
+from common.replay_sizes import DEFAULT_BLOCK_ITEMS, ring_sizes
 from common.specs import DataSpec
 from replay_server.priorities import DEFAULT_EPSILON, PriorityTable
 from replay_server.sampler import Sampler
 from replay_server.statistics import Clock, IntervalSummary, PhaseMeans, ReplayStats, UniqueRatio
-from replay_server.storage import DEFAULT_BLOCK_ITEMS, BlockStorage, StorageLayout, ring_sizes
+from replay_server.storage import BlockStorage, StorageLayout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

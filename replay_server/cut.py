@@ -14,12 +14,13 @@ from torch import Tensor
 
 from common.checkpoint_files import JsonObject, checkpoint_name
 from common.errors import CheckpointCorrupt, CheckpointMismatch
+from common.replay_sizes import BYTE_COLUMNS
 from common.saved_replay import INCOMPLETE, page_files
 from replay_server.buffer import ReplayBuffer
 from replay_server.ledger import Ledger
 from replay_server.pages import Page, Stretch
 from replay_server.rate_limit import RateLimiter
-from replay_server.storage import BYTE_COLUMNS, StorageLayout
+from replay_server.storage import StorageLayout
 
 FIRST_BYTE_COLUMNS: Final = 4
 """Of pages that were written before scripted steps were marked."""

@@ -18,9 +18,10 @@ import torch
 from torch import Tensor
 
 from common.errors import CheckpointCorrupt
+from common.replay_sizes import BYTE_COLUMNS
 from common.saved_replay import PageFile
 from replay_server.rings import ring_parts
-from replay_server.storage import BYTE_COLUMNS, BlockStorage, StorageLayout
+from replay_server.storage import BlockStorage, StorageLayout
 
 CHUNK_BYTES: Final = 4 << 20
 """Between two chunks others may have the interpreter."""

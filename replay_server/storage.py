@@ -13,41 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from common.blocks import U8, StepBlock, max_block_frames
-from common.errors import BadMessage, ConfigError
+from common.blocks import U8, StepBlock
+from common.errors import BadMessage
+from common.replay_sizes import BYTE_COLUMNS, RingSizes, wide_column_types
 from common.specs import DataSpec
 from replay_server.rings import SlotRange, ring_parts, ring_write
 
-DEFAULT_BLOCK_ITEMS = 128
 NO_ITEM = -1
 """The generation of a slot that cannot be sampled: empty, evicted or look-ahead."""
-_FRAMES_PER_MILLE = 1040
-"""Room for frames beyond one endless episode: each episode end in a block costs one more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RingSizes:
-    items: int
-    steps: int
-    frames: int
-
-
-def ring_sizes(
-    capacity_items: int, spec: DataSpec, *, block_items: int = DEFAULT_BLOCK_ITEMS
-) -> RingSizes:
-    """Rings that hold `capacity_items` in full blocks; smaller blocks waste more of them."""
-    if not 1 <= block_items <= capacity_items:
-        raise ConfigError(
-            f"replay capacity must hold one block of {block_items} items, got {capacity_items}"
-        )
-    blocks = -(-capacity_items // block_items)
-    block_steps = block_items + spec.n_step - 1
-    block_frames = -(-(block_steps + spec.stack) * _FRAMES_PER_MILLE // 1000)
-    return RingSizes(
-        items=capacity_items,
-        steps=blocks * block_steps,
-        frames=max(blocks * block_frames, max_block_frames(block_steps, spec)),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,23 +43,6 @@ class StepColumns:
     """uint8, 1 where a script chose the action."""
     generations: Tensor
     """int64, insert number of the block that the item belongs to, or NO_ITEM."""
-
-
-BYTE_COLUMNS = ("actions", "flags", "older_frames", "prev_actions", "scripted")
-"""Rows of one tensor, in this order: written by one copy. New ones are added at the end."""
-
-
-def _wide_column_types(reward_dtype: torch.dtype) -> dict[str, torch.dtype]:
-    return {"rewards": reward_dtype, "newest_frames": torch.int32, "generations": torch.int64}
-
-
-def storage_bytes(
-    sizes: RingSizes, spec: DataSpec, *, reward_dtype: torch.dtype = torch.float16
-) -> int:
-    """Memory of the rings, known before they are allocated."""
-    wide_bytes = sum(dtype.itemsize for dtype in _wide_column_types(reward_dtype).values())
-    step_bytes = len(BYTE_COLUMNS) + wide_bytes
-    return sizes.frames * spec.frame_bytes + sizes.steps * step_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +94,7 @@ class BlockStorage:
         )
         wide = {
             name: torch.zeros(sizes.steps, dtype=dtype, device=device)
-            for name, dtype in _wide_column_types(reward_dtype).items()
+            for name, dtype in wide_column_types(reward_dtype).items()
         }
         rows = dict(zip(BYTE_COLUMNS, self._byte_rows.unbind(), strict=True))
         self.columns = StepColumns(**rows, **wide)

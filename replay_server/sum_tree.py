@@ -11,11 +11,8 @@ import torch
 from torch import Tensor
 
 from common.errors import ConfigError
+from common.replay_sizes import FAN_OUT, FAN_OUT_BITS, tree_level_sizes
 
-FAN_OUT_BITS = 4
-FAN_OUT = 1 << FAN_OUT_BITS
-MAX_ROOT_NODES = 4096
-"""The top level is searched as one array; below it each level narrows the choice to 16."""
 QUANTUM = 2.0**-20
 """One unit of the fixed point; a positive priority is rounded up to at least this."""
 _SUM_LIMIT_QUANTA = 2**62
@@ -31,7 +28,8 @@ class SumTree:
         self.max_priority = _SUM_LIMIT_QUANTA // num_leaves * QUANTUM
         """Larger priorities are cut to this, so that no sum overflows."""
         self._levels = [
-            torch.zeros(size, dtype=torch.int64, device=device) for size in _level_sizes(num_leaves)
+            torch.zeros(size, dtype=torch.int64, device=device)
+            for size in tree_level_sizes(num_leaves)
         ]
 
     @property
@@ -131,22 +129,6 @@ class SumTree:
         """Compute all sums from the leaves again."""
         for below, above in zip(self._levels, self._levels[1:], strict=False):
             above.copy_(_sums_of(below, len(above)))
-
-
-def tree_bytes(num_leaves: int) -> int:
-    """Memory of a tree, known before it is built."""
-    return 8 * sum(_level_sizes(num_leaves))
-
-
-def _level_sizes(num_leaves: int) -> list[int]:
-    """Leaves first. All but the root are padded to whole groups of 16."""
-    sizes = []
-    size = num_leaves
-    while size > MAX_ROOT_NODES:
-        padded = -(-size // FAN_OUT) * FAN_OUT
-        sizes.append(padded)
-        size = padded // FAN_OUT
-    return [*sizes, size]
 
 
 def _sums_of(level: Tensor, num_parents: int) -> Tensor:

@@ -14,6 +14,8 @@ from textwrap import dedent
 
 from actor.main import ActorArgs
 from common.config import Settings
+from common.config_checks import flag_of
+from common.environment import variable_of
 from launch.options import LocalArgs
 from learner.main import LearnerArgs
 from replay_server.main import ReplayArgs
@@ -25,10 +27,6 @@ PROGRAMS: dict[str, type] = {
     "python -m replay_server": ReplayArgs,
     "python -m learner": LearnerArgs,
 }
-
-
-def flag_of(name: str) -> str:
-    return "--" + name.replace("_", "-")
 
 
 def sections() -> dict[str, type]:
@@ -60,21 +58,26 @@ def _shown_default(item: Field[object]) -> str:
     return f"`{item.default!r}`" if isinstance(item.default, str) else f"`{item.default}`"
 
 
-def table_of(kind: type) -> Iterator[str]:
+def table_of(kind: type, *, has_variables: bool) -> Iterator[str]:
+    """Of the programs, only the launcher reads the environment."""
     meanings = meanings_of(kind)
-    yield "| flag | default | meaning |"
-    yield "|---|---|---|"
+    yield f"| flag |{' environment |' if has_variables else ''} default | meaning |"
+    yield f"|---|{'---|' if has_variables else ''}---|---|"
     for item in fields(kind):
         if item.name != "settings":
+            variable = f" `{variable_of(item.name)}` |" if has_variables else ""
             default = _shown_default(item)
-            yield f"| `{flag_of(item.name)}` | {default} | {meanings[item.name]} |"
+            yield f"| `{flag_of(item.name)}` |{variable} {default} | {meanings[item.name]} |"
 
 
 def expected_blocks() -> dict[str, str]:
     """The text between the markers of each block, by the name in its markers."""
-    kinds = {f"section {name}": kind for name, kind in sections().items()}
-    kinds |= {f"program {name}": kind for name, kind in PROGRAMS.items()}
-    return {name: "\n".join(table_of(kind)) for name, kind in kinds.items()}
+    kinds = {f"section {name}": (kind, True) for name, kind in sections().items()}
+    kinds |= {f"program {name}": (kind, kind is LocalArgs) for name, kind in PROGRAMS.items()}
+    return {
+        name: "\n".join(table_of(kind, has_variables=has_variables))
+        for name, (kind, has_variables) in kinds.items()
+    }
 
 
 def markers(name: str) -> tuple[str, str]:

@@ -13,12 +13,12 @@ import torch
 from common.blocks import StepBlock
 from common.checkpoint_files import STATE_NAME, encode_json, load_state, write_files
 from common.ids import Incarnation
+from common.replay_sizes import BYTE_COLUMNS
 from common.saved_replay import CUT_FILES, TENSORS_NAME, cuts_folder, page_path
 from replay_server.buffer import ReplayBuffer, ReplayOptions
 from replay_server.cut import FIRST_BYTE_COLUMNS, Cut, take_cut
 from replay_server.ledger import Ledger
 from replay_server.rate_limit import RateLimiter, RatioLimit, StrideSizes
-from replay_server.storage import BYTE_COLUMNS
 from tests.block_factory import TINY, cut_block, random_play
 
 CAPACITY, BLOCK_ITEMS = 96, 16

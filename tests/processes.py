@@ -10,6 +10,8 @@ from pathlib import Path
 
 import psutil
 
+from launch.options import without_settings
+
 ROOT = Path(__file__).resolve().parent.parent
 
 CORRIDOR_TOML = """
@@ -56,7 +58,7 @@ def start(*words: str, env: Mapping[str, str] | None = None) -> subprocess.Popen
     return subprocess.Popen(
         [sys.executable, *words],
         cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **(env or {})},
+        env={**without_settings(os.environ), "OMP_NUM_THREADS": "1", **(env or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

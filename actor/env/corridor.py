@@ -57,6 +57,7 @@ class CorridorFaults:
     hang_at_agent_step: int = 0
     raise_at_agent_step: int = 0
     segfault_at_agent_step: int = 0
+    out_of_memory_at_agent_step: int = 0
     agent_step_delay_s: float = 0.0
     """Pause in every agent step, to play as slowly as an emulator."""
     fail_to_build: bool = False
@@ -191,11 +192,14 @@ class CorridorEnv:
             faults.raise_at_agent_step,
             faults.segfault_at_agent_step,
             faults.hang_at_agent_step,
+            faults.out_of_memory_at_agent_step,
         )
         if now not in moments or not faults.may_happen():
             return
         if now == faults.raise_at_agent_step:
             raise EnvironmentFailed(f"told to fail at agent step {now}")
+        if now == faults.out_of_memory_at_agent_step:
+            raise MemoryError(f"told to run out of memory at agent step {now}")
         if now == faults.segfault_at_agent_step:
             os.kill(os.getpid(), signal.SIGSEGV)
         while now == faults.hang_at_agent_step:

@@ -12,11 +12,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from common.errors import ConfigError
 from launch.benchmarks.measure import TIME_UNIT, Result, Row
 from launch.run_dir import git_commit
+from launch.tables import make_table
 
 _SHOWN_IN_MS_S = 1e-4
 _SHOWN_IN_S_S = 1.0
@@ -77,12 +77,9 @@ def write_csv(folder: Path, name: str, result: Result, machine: Mapping[str, obj
 
 def show(results: Results, console: Console) -> None:
     for name, result in results.items():
-        table = Table(title=name, title_justify="left", box=None)
-        for title in ("", "unit", "median", "quartiles", "ratio"):
-            table.add_column(title, justify="left" if title in ("", "unit") else "right")
-        for row in result.rows:
-            table.add_row(row.contender, *_cells(row))
-        console.print(table)
+        titles = ("", "unit", "median", "quartiles", "ratio")
+        rows = ([row.contender, *_cells(row)] for row in result.rows)
+        console.print(make_table(titles, rows, texts=("", "unit"), title=name))
         for note in result.notes:
             console.print(note, markup=False, highlight=False, soft_wrap=True)
 

@@ -21,6 +21,7 @@ from common.errors import BenchmarkFailed
 from common.lifecycle import PARENT_PID_VARIABLE
 from common.run_paths import RunPaths
 from common.shared_files import remove_shared, shared_prefix
+from launch.options import without_settings
 from launch.private_sockets import private_endpoints
 from launch.run_dir import make_run_dir, write_config
 
@@ -50,7 +51,7 @@ class Scene:
             process = subprocess.Popen(
                 [sys.executable, *words],
                 env={
-                    **os.environ,
+                    **without_settings(os.environ),
                     **thread_environment(threads),
                     PARENT_PID_VARIABLE: str(os.getpid()),
                     # What is measured is this machine, whatever it has.

@@ -8,13 +8,13 @@ from dataclasses import fields
 
 import pytest
 
+from common.config_checks import flag_of
 from launch.options import preset_names, preset_path
 from tests.configuration_table import (
     CONFIGURATION_DOC,
     PROGRAMS,
     block_in,
     expected_blocks,
-    flag_of,
     meanings_of,
     sections,
 )

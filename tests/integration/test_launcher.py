@@ -29,7 +29,7 @@ LOCAL = "launch/local.py"
         (["--actors", "0"], "--actors must be between 1 and 10000, got 0"),
         (["--actors", "abc"], "abc"),
         (["--batch-sise", "3"], "--batch-size"),
-        (["--preset", "desktop"], "laptop, smoke, workstation"),
+        (["--preset", "desktop"], "laptop, smoke, stable, workstation"),
         (["--run", "../../etc"], "run name"),
         (["--device", "gpu"], "--device must be auto, cpu, cuda or cuda:N"),
         (["--stage", "9-9"], "--stage must be 1-1 to 8-4"),

@@ -250,3 +250,20 @@ def test_a_folder_that_cannot_be_listed_is_told_in_one_line(
 
     with pytest.raises(CheckpointMissing, match=r"cannot look at .*checkpoints: Permission denied"):
         find_resume(run_dir)
+
+
+def test_deep_folders_of_something_else_do_not_hide_another_run(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries of a level are seen before those below: a bound is not spent on one branch."""
+    for branch in range(12):
+        for number in range(50):
+            (run_dir.parent / f"{branch}" / "y" / "x" / "w" / f"{number}").mkdir(parents=True)
+    write_small_checkpoint(run_dir.parent / "a" / "checkpoints", 5)
+    monkeypatch.setattr(common.resume, "MAX_SEARCHED_ENTRIES", 45)
+
+    point = find_resume(run_dir, runs_root=run_dir.parent)
+
+    assert point is not None
+    assert point.search is not None
+    assert (point.agent_steps, point.search.entries, point.search.is_whole) == (5, 45, False)

@@ -49,13 +49,13 @@ def test_underscores_in_flags_are_as_good_as_dashes(tmp_path: Path) -> None:
 
 
 def test_every_shipped_preset_is_valid() -> None:
-    assert preset_names() == ["laptop", "smoke", "workstation"]
+    assert preset_names() == ["bootstrap", "laptop", "smoke", "stable", "workstation"]
     for name in preset_names():
         parse_local(["--preset", name])
 
 
 def test_an_unknown_preset_names_those_that_exist() -> None:
-    with pytest.raises(ConfigError, match="laptop, smoke, workstation"):
+    with pytest.raises(ConfigError, match="bootstrap, laptop, smoke, stable, workstation"):
         preset_path("desktop")
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from common.errors import ExitCode
 from common.ids import Role
+from launch.memory_watch import MemoryWatch
 from launch.plan import ProcessSpec
 from launch.restart import RestartPolicy
 from launch.supervisor import Supervisor
@@ -37,8 +38,8 @@ class Stage:
     def __init__(self) -> None:
         self.made: list[Supervisor] = []
 
-    def supervise(self, *specs: ProcessSpec) -> Supervisor:
-        supervisor = Supervisor(specs, min_actors=1, policy=QUICK)
+    def supervise(self, *specs: ProcessSpec, memory: MemoryWatch | None = None) -> Supervisor:
+        supervisor = Supervisor(specs, min_actors=1, policy=QUICK, memory=memory)
         self.made.append(supervisor)
         supervisor.start()
         return supervisor
@@ -203,3 +204,30 @@ def test_a_learner_that_could_not_save_at_the_end_is_not_hidden(
 
     assert supervisor.outcome is ExitCode.TEMPORARY
     assert "did not save" in supervisor.reason
+
+
+OUT_OF_MEMORY = "print('actor-0: out of memory: no room', flush=True); raise SystemExit(75)"
+
+
+def test_with_a_watch_the_first_end_for_lack_of_memory_ends_everything(
+    stage: Stage, tmp_path: Path
+) -> None:
+    supervisor = stage.supervise(
+        spec(tmp_path, "learner", FOREVER),
+        spec(tmp_path, "actor", OUT_OF_MEMORY),
+        memory=MemoryWatch(),
+    )
+
+    assert run_until_outcome(supervisor) is ExitCode.TEMPORARY
+    assert supervisor.shortage == "ram"
+    assert supervisor.reason == "actor-0 ran out of memory"
+    assert supervisor.children[1].restarts == 0
+    assert supervisor.news == ["actor-0: out of memory (out of memory: no room)"]
+
+
+def test_without_a_watch_it_is_a_failure_like_any_other(stage: Stage, tmp_path: Path) -> None:
+    supervisor = stage.supervise(spec(tmp_path, "actor", OUT_OF_MEMORY))
+
+    assert run_until_outcome(supervisor) is ExitCode.TEMPORARY
+    assert supervisor.shortage is None
+    assert supervisor.children[0].restarts == QUICK.max_fruitless_restarts

@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from common.batch import Batch, allocate_batch
 from common.blocks import F32, FLAG_TERMINATED, FLAG_TRUNCATED
 from common.errors import ConfigError
+from common.replay_sizes import RingSizes
 from common.specs import DataSpec
 from replay_server.buffer import ReplayBuffer, ReplayOptions
 from replay_server.sampler import (
@@ -21,7 +22,7 @@ from replay_server.sampler import (
     n_step_windows,
     stack_frame_slots,
 )
-from replay_server.storage import BlockStorage, RingSizes
+from replay_server.storage import BlockStorage
 from tests.block_factory import (
     TINY,
     PlayedStep,

@@ -7,15 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import BadMessage, ConfigError
+from common.replay_sizes import RingSizes, ring_sizes, storage_bytes
 from common.specs import DataSpec
 from replay_server.rings import host_tensor
-from replay_server.storage import (
-    NO_ITEM,
-    BlockStorage,
-    RingSizes,
-    ring_sizes,
-    storage_bytes,
-)
+from replay_server.storage import NO_ITEM, BlockStorage
 from tests.block_factory import TINY, cut_block, cut_blocks, frame_identity, play, random_play
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from common.errors import ConfigError
-from replay_server.sum_tree import QUANTUM, SumTree, tree_bytes
+from common.replay_sizes import tree_bytes
+from replay_server.sum_tree import QUANTUM, SumTree
 
 SIZES = st.sampled_from([1, 5, 16, 4096, 4097, 70_000])
 PRIORITIES = st.one_of(st.just(0.0), st.floats(1e-3, 1e6))

@@ -1,22 +1,18 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 
 from common.errors import CapacityError, ConfigError
-from common.specs import DataSpec
-from replay_server.buffer import ReplayBuffer, ReplayOptions
-from replay_server.capacity import (
+from common.replay_capacity import (
     DEFAULT_CAPACITY_ITEMS,
     ItemLayout,
-    cgroup_free_bytes,
     choose_capacity,
     fit_capacity,
-    free_memory_bytes,
     memory_bytes,
 )
+from common.specs import DataSpec
+from replay_server.buffer import ReplayBuffer, ReplayOptions
 from tests.block_factory import TINY
 
 ATARI = ItemLayout(spec=DataSpec())
@@ -77,44 +73,3 @@ def test_a_default_without_room_for_one_block_is_refused() -> None:
 def test_a_capacity_below_one_block_is_a_configuration_error() -> None:
     with pytest.raises(ConfigError, match="must hold one block"):
         memory_bytes(10, ATARI)
-
-
-def test_free_memory_is_positive_here() -> None:
-    assert free_memory_bytes(torch.device("cpu")) > 0
-
-
-def write_group(folder: Path, **files: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (folder / name.replace("__", ".")).write_text(text)
-
-
-def membership(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "membership"
-    path.write_text(text)
-    return path
-
-
-def test_the_tightest_control_group_above_us_counts(tmp_path: Path) -> None:
-    root = tmp_path / "cgroup"
-    write_group(root / "a" / "b", memory__max="max\n", memory__current="10\n")
-    stat = "anon 5\ninactive_file 100\n"
-    write_group(root / "a", memory__max="1000\n", memory__current="700\n", memory__stat=stat)
-
-    assert cgroup_free_bytes(root, membership(tmp_path, "0::/a/b\n")) == 400
-
-
-def test_version_one_control_groups_are_read(tmp_path: Path) -> None:
-    root = tmp_path / "cgroup"
-    write_group(
-        root / "memory" / "job",
-        memory__limit_in_bytes="5000\n",
-        memory__usage_in_bytes="6000\n",
-    )
-
-    assert cgroup_free_bytes(root, membership(tmp_path, "4:cpu:/\n3:memory:/job\n")) == 0
-
-
-def test_no_limit_is_no_number(tmp_path: Path) -> None:
-    assert cgroup_free_bytes(tmp_path, membership(tmp_path, "0::/\n")) is None
-    assert cgroup_free_bytes(tmp_path, tmp_path / "absent") is None

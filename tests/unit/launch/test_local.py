@@ -92,9 +92,9 @@ def test_the_first_line_names_the_core(env: EnvSettings, words: str, tmp_path: P
 @pytest.mark.parametrize(
     ("folder", "words"),
     [
-        ("first/checkpoints/00000000005", " at 5 agent steps (--fresh begins anew)"),
-        ("other/checkpoints/00000000005", " at 5 agent steps, of run other, not of first ("),
-        ("copies/00000000005", " at 5 agent steps, of run copies, not of first ("),
+        ("first/checkpoints/00000000005", " at 5 agent steps, the newest"),
+        ("other/checkpoints/00000000005", " at 5 agent steps, of run other, not of first, the newest"),
+        ("copies/00000000005", " at 5 agent steps, of run copies, not of first, the newest"),
     ],
 )
 def test_going_on_from_another_runs_checkpoint_is_said_plainly(

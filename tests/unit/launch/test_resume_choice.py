@@ -37,8 +37,8 @@ def test_latest_takes_the_newest_valid_one_below_the_runs_folder_and_says_where(
     assert search.startswith("searched ")
     assert search.endswith(f" entries below {runs}: 3 checkpoints in 2 folders")
     assert going == (
-        f"going on from {taken} at 7 agent steps, of run b, not of mine, the newest valid one that was found "
-        "(--fresh begins anew)"
+        f"going on from {taken} at 7 agent steps, of run b, not of mine, "
+        "the newest valid one that was found (--fresh begins anew)"
     )
 
 
@@ -73,7 +73,7 @@ def test_a_path_is_taken_as_asked_for(runs: Path) -> None:
 
     (line,) = lines(runs, str(given))
 
-    assert f"{given} at 5 agent steps, as asked for" in line
+    assert f"{given} at 5 agent steps, of run a, not of mine, as asked for" in line
 
 
 def test_auto_never_takes_up_another_run(runs: Path) -> None:

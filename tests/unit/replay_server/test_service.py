@@ -77,7 +77,6 @@ def test_a_stranger_is_asked_who_it_is_and_nothing_is_stored() -> None:
     [
         ("actor", sample_request(0)),
         ("actor", SetLimit(samples_per_insert=1.0)),
-        ("learner", SetLimit(samples_per_insert=1.0)),
         ("controller", sample_request(0)),
         ("learner", Ack(sequence=0, window=1)),
     ],

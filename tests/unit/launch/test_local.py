@@ -93,7 +93,10 @@ def test_the_first_line_names_the_core(env: EnvSettings, words: str, tmp_path: P
     ("folder", "words"),
     [
         ("first/checkpoints/00000000005", " at 5 agent steps, the newest"),
-        ("other/checkpoints/00000000005", " at 5 agent steps, of run other, not of first, the newest"),
+        (
+            "other/checkpoints/00000000005",
+            " at 5 agent steps, of run other, not of first, the newest",
+        ),
         ("copies/00000000005", " at 5 agent steps, of run copies, not of first, the newest"),
     ],
 )

@@ -52,7 +52,7 @@ SETS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "psutil": "6.0.0",
             "pyzmq": "27.0.0",
             "rich": "14.0.0",
-            "safetensors": "0.6.2",
+            "safetensors": "0.8.0",
             "tyro": "1.0.0",
         },
     }
@@ -94,7 +94,7 @@ class Environment:
     runs: Path
     versions: dict[str, str] = field(default_factory=dict)
     outcomes: dict[str, str] = field(default_factory=dict)
-    """What was tried, in order: ok, or the last line of what went wrong."""
+    """What was tried, in order: ok, or why it went wrong."""
 
     @property
     def is_sound(self) -> bool:
@@ -212,7 +212,7 @@ def train(environment: Environment, run: str, agent_steps: int, *words: str) -> 
 
 
 def run_words(words: Sequence[str], folder: Path, deadline_s: float) -> str:
-    """Empty when it went well, else the last line of what was said."""
+    """Empty when it went well, else a line about why not."""
     try:
         result = subprocess.run(
             words,
@@ -226,8 +226,14 @@ def run_words(words: Sequence[str], folder: Path, deadline_s: float) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"not done within {deadline_s:.0f} s"
-    lines = [line for line in result.stdout.splitlines() if line.strip()]
-    return "" if result.returncode == 0 else (lines or [f"exit code {result.returncode}"])[-1]
+    return "" if result.returncode == 0 else reason_in(result.stdout, result.returncode)
+
+
+def reason_in(output: str, code: int) -> str:
+    """What the launcher says of its end, else the last line, where most programs say why."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    ends = [line for line in lines if line.startswith("the run ended: ")]
+    return (ends or lines or [f"exit code {code}"])[-1]
 
 
 def _clean() -> dict[str, str]:

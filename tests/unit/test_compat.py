@@ -18,6 +18,7 @@ from tests.compat import (
     examine,
     main,
     pinned,
+    reason_in,
     run_words,
 )
 
@@ -64,6 +65,13 @@ def test_what_went_wrong_is_told_in_one_line(tmp_path: Path) -> None:
     assert run_words([python, "-c", "import time; time.sleep(60)"], tmp_path, 0.1) == (
         "not done within 0 s"
     )
+
+
+def test_the_launchers_own_reason_counts_more_than_its_last_line() -> None:
+    output = "the run ended: learner-0 keeps failing (exit code 75)\nlast lines\ncheckpoint: none\n"
+
+    assert reason_in(output, 75) == "the run ended: learner-0 keeps failing (exit code 75)"
+    assert reason_in("\n", 3) == "exit code 3"
 
 
 def environment(name: str, folder: Path, python: str = sys.executable) -> Environment:

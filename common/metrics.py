@@ -122,7 +122,9 @@ METRICS: tuple[Metric, ...] = (
     Metric("adaptive_distance_weight_effective", "1", "gauge", "distance weight in force"),
     Metric("adaptive_exploration_scale", "1", "gauge", "factor on the epsilon ladder in force"),
     Metric("adaptive_lr_scale", "1", "gauge", "factor on the learning rate in force"),
-    Metric("adaptive_ratio_fallback", "bool", "gauge", "1: the ratio was estimated from distance"),
+    Metric(
+        "adaptive_ratio_fallback", "bool", "gauge", "1: the ratio was estimated from new ground"
+    ),
     Metric("wait_share_actors", "ratio", "mean", "share of time that actors wait, their mean"),
     Metric("wait_share_replay", "ratio", "mean", "share of time that the replay server waits"),
     Metric(

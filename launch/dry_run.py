@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rich.console import Console
 
@@ -31,6 +31,8 @@ class StartPlan:
     resume: str
     """The checkpoint to go on from, or none."""
     lockstep: bool = False
+    launcher: Mapping[str, object] = field(default_factory=dict)
+    """What only the launcher is told, by name."""
 
     def values(self) -> Iterator[tuple[str, str, str, str]]:
         """Section, setting, value as TOML writes it, origin."""
@@ -40,6 +42,10 @@ class StartPlan:
                 shown = f"{origin}, {UNUSED}" if section == "endpoints" else origin
                 # Numbers, texts and switches look the same in JSON and TOML.
                 yield section, name, json.dumps(value), shown
+
+    def launcher_values(self) -> Iterator[tuple[str, str, str, str]]:
+        for name, value in self.launcher.items():
+            yield "launcher", name, json.dumps(value), "flags and environment, or default"
 
     def commands(self) -> Iterator[str]:
         if self.lockstep:
@@ -55,7 +61,8 @@ def show_plan(plan: StartPlan, console: Console) -> None:
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         return
     titles = ("section", "setting", "value", "from")
-    console.print(make_table(titles, plan.values(), texts=titles, folds=("value", "from")))
+    rows = [*plan.values(), *plan.launcher_values()]
+    console.print(make_table(titles, rows, texts=titles, folds=("value", "from")))
     console.print("would start, in this order:")
     for line in plan.commands():
         console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
@@ -69,6 +76,10 @@ def plain_lines(plan: StartPlan) -> Iterator[str]:
             yield f"\n[{section}]"
             last = section
         yield f"{name} = {value}  # {origin}"
+    # No part of a settings file, so that all of this is one.
+    yield "\n# of the launcher itself:"
+    for _, name, value, _ in plan.launcher_values():
+        yield f"# {name} = {value}"
     yield "\n# would start, in this order:"
     for line in plan.commands():
         yield f"# {line}"

@@ -15,7 +15,7 @@ if __name__ == "__main__":
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import import_module
 
 from rich.console import Console
@@ -32,6 +32,7 @@ from common.resume import ResumePoint
 from common.run_paths import RunPaths
 from common.shared_files import remove_shared, shared_prefix, sweep_shared
 from launch.dry_run import StartPlan, show_plan
+from launch.idle_settings import idle_settings
 from launch.layers import note_changes
 from launch.live_view import describe_stages
 from launch.open_files import ensure_open_files
@@ -116,9 +117,16 @@ def rehearse(
         paths=paths,
         resume="none" if resume is None else str(resume.path),
         lockstep=args.lockstep,
+        launcher=launcher_values(args),
     )
     show_plan(plan, Console())
     return ExitCode.DONE
+
+
+def launcher_values(args: LocalArgs) -> dict[str, object]:
+    """What only the launcher is told."""
+    names = (item.name for item in fields(args) if item.name != "settings")
+    return {name: getattr(args, name) for name in names}
 
 
 def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) -> ExitCode:
@@ -256,6 +264,8 @@ def announce_start(
         highlight=False,
         soft_wrap=True,
     )
+    for line in idle_settings(settings):
+        console.print(f"WARNING: {line}", style="yellow", markup=False, soft_wrap=True)
     if resume is not None:
         for line in describe_resume(resume, paths):
             style = "yellow" if line.startswith("WARNING") else None

@@ -34,7 +34,8 @@ class Window:
     episodes: int = 0
     agent_steps: int = 0
     forward_agent_steps: int = 0
-    distance_pixels: float = 0.0
+    ground_pixels: int = 0
+    """New ground, which is counted apart from the steps: it tells when those are not."""
     returns: float = 0.0
     squared_returns: float = 0.0
 
@@ -42,7 +43,7 @@ class Window:
         self.episodes += 1
         self.agent_steps += episode.agent_steps
         self.forward_agent_steps += episode.positive_dx_agent_steps
-        self.distance_pixels += episode.distance
+        self.ground_pixels += episode.ground
         self.returns += episode.episode_return
         self.squared_returns += episode.episode_return**2
 
@@ -74,9 +75,9 @@ def forward_ratio(window: Window, pixels_per_agent_step: float) -> tuple[float, 
     The estimate is the share that would have covered the distance at a walk.
     """
     ratio = window.forward_agent_steps / window.agent_steps if window.agent_steps else 0.0
-    if ratio > 0 or window.distance_pixels <= 0:
+    if ratio > 0 or window.ground_pixels <= 0:
         return ratio, False
-    walked = window.distance_pixels / pixels_per_agent_step
+    walked = window.ground_pixels / pixels_per_agent_step
     return min(walked / max(window.agent_steps, 1), 1.0), True
 
 
@@ -139,9 +140,10 @@ class AdaptiveSchedule:
             help_direction=self._judge_ratio(ratio),
             lr_direction=judge_returns(window, self._level),
         )
-        # Shaped rewards are part of a return, exploration lowers it: what was earned with more
-        # or less help says nothing about what comes.
-        self._level = None if controls.play != before else self._next_level(window.mean_return)
+        # Exploration lowers returns: what was earned with more or less of it says nothing about
+        # what comes. Shaped rewards are no part of a return.
+        explores_otherwise = controls.play.exploration_scale != before.exploration_scale
+        self._level = None if explores_otherwise else self._next_level(window.mean_return)
         return Decision(
             forward_ratio=ratio,
             is_estimated=self.is_estimated,

@@ -24,7 +24,7 @@ def make_episode(
         max_x=340,
         final_x=340,
         distance=distance_pixels,
-        ground=300,
+        ground=max(int(distance_pixels), 0),
         loop_backs=0,
         positive_dx_agent_steps=forward_agent_steps,
         cleared=False,

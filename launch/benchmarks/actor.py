@@ -117,10 +117,11 @@ def _actor(core: str, envs: int, timer: PhaseTimer) -> Any:
         feed=SimpleNamespace(current=weights, poll=lambda: False, is_stale=lambda: False, bad=0),
         telemetry=SimpleNamespace(send=lambda _frames: True),
         heartbeat=SimpleNamespace(due=lambda: False),
-        epsilon_of=lambda _env, _agent_steps: EPSILON,
+        epsilon_of=lambda _env, _agent_steps, _factor: EPSILON,
         starts=SimpleNamespace(),
         traces=SimpleNamespace(write=lambda _trace, _circumstances: None),
         timer=timer,
+        shaping=import_module("actor.shaping").Shaping(),
     )
     return loop.ActorLoop(parts)
 

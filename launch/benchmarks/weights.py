@@ -85,6 +85,7 @@ class Source:
             generation=1,
             interval_updates=1,
         )
+        self._news = self._module.News(agent_steps=0)
 
     def close(self) -> None:
         self._module.encode_weights = self._encode
@@ -105,7 +106,7 @@ class Source:
         published = {}
         for version in range(1, count + 1):
             published[version] = began_s = time.monotonic()
-            self._publisher.publish(self._network, version, 0, {})
+            self._publisher.publish(self._network, version, self._news)
             self.seconds.append(time.monotonic() - began_s)
             while (left_s := began_s + interval_s - time.monotonic()) > 0:
                 self._publisher.pump()

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+
+from common.config import AdaptiveSettings, ScriptSettings, Settings, ShapingSettings
+from launch.idle_settings import idle_settings
+
+SEQUENCE = "RIGHT:8"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (
+            Settings(scripts=ScriptSettings(scripted_sequence=SEQUENCE, scripted_forward_frames=8)),
+            "--scripted-forward-frames is not used",
+        ),
+        (Settings(scripts=ScriptSettings(forward_action_id=1)), "the forward action is not used"),
+        (Settings(scripts=ScriptSettings(probe_forward_actions=8)), "the forward action is not"),
+        (Settings(shaping=ShapingSettings(enable_ram_x_parse=True)), "shapes nothing"),
+        (
+            Settings(
+                shaping=ShapingSettings(reward_distance_weight=0.5),
+                adaptive=AdaptiveSettings(adaptive=True),
+            ),
+            "the run begins with 0.2",
+        ),
+    ],
+)
+def test_what_changes_nothing_is_told(settings: Settings, words: str) -> None:
+    (line,) = idle_settings(settings)
+
+    assert words in line
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(),
+        Settings(scripts=ScriptSettings(forward_action_id=1, scripted_forward_frames=8)),
+        Settings(scripts=ScriptSettings(probe_forward_actions=8, auto_bootstrap_threshold=5)),
+        Settings(scripts=ScriptSettings(scripted_sequence=SEQUENCE)),
+        Settings(shaping=ShapingSettings(enable_ram_x_parse=True, reward_distance_weight=0.1)),
+        Settings(adaptive=AdaptiveSettings(adaptive=True)),
+    ],
+)
+def test_what_is_used_is_not_spoken_of(settings: Settings) -> None:
+    assert list(idle_settings(settings)) == []

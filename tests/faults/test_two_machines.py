@@ -26,7 +26,7 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(400)]
 
 RUN = "seen-by-nobody"
-PORTS = (5601, 5602, 5603)
+PORTS = (5601, 5602, 5603, 5604)
 PLAIN_PORT = 5999
 START_DEADLINE_S = 150.0
 PLAIN_DEADLINE_S = 20.0
@@ -38,9 +38,9 @@ NEVER_HELD = {"balance_slack_agent_steps": 10_000_000, "samples_per_insert": 0.5
 
 
 def far_settings(runs_dir: Path, near: Host, keys_dir: str) -> Settings:
-    names = ENDPOINT_NAMES
     endpoints = {
-        name: f"tcp://{near.address}:{port}" for name, port in zip(names, PORTS, strict=True)
+        name: f"tcp://{near.address}:{port}"
+        for name, port in zip(ENDPOINT_NAMES, PORTS, strict=True)
     }
     return corridor_settings(
         runs_dir,

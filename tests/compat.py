@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,6 +59,11 @@ SETS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     }
 )
 """What differs from constraints.txt. nes-py has one release that this Python can install."""
+SOURCES: Final = (
+    *("actor", "common", "launch", "learner", "replay_server"),
+    *("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"),
+)
+"""What the package is made of."""
 SHOWN: Final = ("torch", "numpy", "gymnasium", "nes-py", "opencv-python-headless")
 FAILED: Final = 1
 INSTALL_DEADLINE_S: Final = 3_600.0
@@ -129,13 +135,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def build_wheel(folder: Path) -> Path:
-    """Once: the native core is the same for every Python from 3.11 on."""
-    target = folder / "wheel"
-    target.mkdir(parents=True, exist_ok=True)
-    words = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", str(target), str(ROOT)]
+    """Once, of a copy: what an earlier build left in the checkout must not get into it."""
+    source, target = folder / "source", folder / "wheel"
+    for old in (source, target):
+        shutil.rmtree(old, ignore_errors=True)
+        old.mkdir(parents=True)
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            unwanted = shutil.ignore_patterns("__pycache__", "*.so")
+            shutil.copytree(ROOT / name, source / name, ignore=unwanted)
+        else:
+            shutil.copy2(ROOT / name, source / name)
+    words = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", str(target), str(source)]
     if problem := run_words(words, folder, INSTALL_DEADLINE_S):
         raise ConfigError(f"the wheel cannot be built: {problem}")
-    return max(target.glob("*.whl"), key=lambda path: path.stat().st_mtime)
+    (wheel,) = target.glob("*.whl")
+    return wheel
 
 
 def install(folder: Path, name: str, torch: str, wheel: Path) -> Environment:

@@ -36,3 +36,10 @@ def _idle_scripts(settings: Settings) -> Iterator[str]:
             "the forward action is not used: give --scripted-forward-frames without a sequence, or "
             "--auto-bootstrap-threshold"
         )
+
+
+def unused_on_resume(name: str, settings: Settings) -> str:
+    """Behind a setting that was changed for a run that goes on: why it has no effect, if so."""
+    if name == "reward_distance_weight" and settings.adaptive.adaptive:
+        return " (not used: --adaptive goes on with the weight of the checkpoint)"
+    return ""

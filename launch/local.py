@@ -32,7 +32,7 @@ from common.resume import ResumePoint
 from common.run_paths import RunPaths
 from common.shared_files import remove_shared, shared_prefix, sweep_shared
 from launch.dry_run import StartPlan, show_plan
-from launch.idle_settings import idle_settings
+from launch.idle_settings import idle_settings, unused_on_resume
 from launch.layers import note_changes
 from launch.live_view import describe_stages
 from launch.open_files import ensure_open_files
@@ -272,7 +272,8 @@ def announce_start(
             console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
         changed = changed_settings(paths, settings)
         for name, (old, new) in changed.items():
-            console.print(f"  changed: {name} {old} -> {new}", markup=False, highlight=False)
+            line = f"  changed: {name} {old} -> {new}{unused_on_resume(name, settings)}"
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
         for line in replay_news(settings, paths, resume, changed):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     cores = os.cpu_count() or 1

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from common.config import AdaptiveSettings, ScriptSettings, Settings, ShapingSettings
-from launch.idle_settings import idle_settings
+from launch.idle_settings import idle_settings, unused_on_resume
 
 SEQUENCE = "RIGHT:8"
 
@@ -46,3 +46,11 @@ def test_what_changes_nothing_is_told(settings: Settings, words: str) -> None:
 )
 def test_what_is_used_is_not_spoken_of(settings: Settings) -> None:
     assert list(idle_settings(settings)) == []
+
+
+def test_a_weight_that_a_checkpoint_overrules_is_told() -> None:
+    adaptive = Settings(adaptive=AdaptiveSettings(adaptive=True))
+
+    assert "not used" in unused_on_resume("reward_distance_weight", adaptive)
+    assert unused_on_resume("reward_distance_weight", Settings()) == ""
+    assert unused_on_resume("actors", adaptive) == ""

@@ -50,8 +50,8 @@ class LocalArgs:
     """smoke, laptop, workstation, bootstrap, stable, or the path of a TOML file; the environment
     and flags go over it."""
     resume: str = "auto"
-    """auto: the newest valid checkpoint of the run; latest: the same, else the newest below RUNS_DIR;
-    a path; or none. Alone: latest."""
+    """auto: the newest valid checkpoint of the run; latest: the same, else the newest one below
+    RUNS_DIR; a path; or none. Alone: latest."""
     fresh: bool = False
     """Begin anew; an existing run of that name is moved aside."""
     lockstep: bool = False

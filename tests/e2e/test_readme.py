@@ -66,7 +66,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def environment(**more: str) -> dict[str, str]:
     """Of a person's shell: whatever `make` told this test is not for its own `make`."""
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    told = ("MAKE", "ARGS")
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(told)}
     return plain | more
 
 
@@ -140,7 +141,7 @@ def test_make_train_and_control(checkout: Path) -> None:
         output, _ = train.communicate(timeout=60)
     finally:
         train.kill()
-        train.wait()
+        train.communicate()
 
     assert [answer.returncode for answer in answers] == [0, 0], answers
     assert "samples_per_insert 2 was passed on" in answers[1].stdout

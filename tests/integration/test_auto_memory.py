@@ -40,6 +40,7 @@ def test_a_run_that_ran_out_of_memory_resumes_one_rung_lower(tmp_path: Path) -> 
     assert " resumed path=" in run.log("learner-0")
 
 
+@pytest.mark.nightly
 def test_a_run_that_never_fits_ends_after_the_last_rung(tmp_path: Path) -> None:
     words = (*SMALL, "--actors", "1", "--capacity", "400", "--max-agent-steps", "100000")
     run = LaunchedRun(tmp_path, *words, faults={"out_of_memory_at_agent_step": 50})

@@ -139,6 +139,7 @@ def test_a_run_that_is_deleted_ends_its_events_and_is_not_found(port: int, folde
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_hundred_viewers_are_served_in_bounded_memory(folder: Path) -> None:
     """Fifteen seconds stand for the minute: memory that grows shows itself in them."""
     ended = threading.Event()

@@ -113,11 +113,17 @@ def test_a_hanging_nvml_does_not_hold_the_heartbeat(
     measured(f"{len(beats)} heartbeats, at most {longest_s:.1f} s apart, {beats[-1]['gpu_error']}")
 
 
+def _newest_steps(system: ProcessSystem) -> int:
+    point = find_resume(system.paths.root)
+    return 0 if point is None else point.agent_steps
+
+
 @pytest.mark.fault(
     5, "learner process SIGKILL", "goes on from a checkpoint of the last interval, actors stay"
 )
 def test_a_killed_learner_goes_on_where_it_saved(system: ProcessSystem, measured: Measured) -> None:
     wait_for_updates(system)
+    wait_until("a checkpoint of play", lambda: _newest_steps(system) > 0, DEADLINE_S)
     actor_pid, lost_s, back_s = system.processes["actor-0"].pid, [], []
 
     for _ in range(KILLS):

@@ -27,6 +27,13 @@ def newest_cut(run: Path) -> int:
     return int(found[0].name) if found else 0
 
 
+def newest_pair(run: Path) -> int:
+    """Of a checkpoint that has its cut: a kill between the two leaves a cut alone."""
+    cuts = {path.name for path in list_numbered(run / "replay" / "cuts")}
+    both = [path for path in list_numbered(run / "checkpoints") if path.name in cuts]
+    return int(both[0].name) if both else 0
+
+
 @pytest.mark.fault(
     27,
     "`kill -9` of everything",
@@ -41,13 +48,13 @@ def test_a_resumed_run_has_its_replay_back(tmp_path: Path, measured: Callable[[s
     log = run / "logs" / "replay_server-0.log"
     first = start(*words)
     try:
-        wait_until("a cut", lambda: newest_cut(run) > WANTED_AGENT_STEPS, 90)
+        wait_until("a cut", lambda: newest_pair(run) > WANTED_AGENT_STEPS, 90)
         metrics = last_record(run / "metrics.jsonl") or {}
         for process in processes_mentioning(str(run)):
             process.kill()
     finally:
         end(first)
-    saved = newest_cut(run)
+    saved = newest_pair(run)
 
     second = start(*words)
     try:

@@ -13,8 +13,9 @@ from typing import Final
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from common.endpoints import is_loopback
 from common.errors import ConfigError, ExitCode
-from launch.control_room.security import MAX_HEADER_BYTES, App, is_loopback
+from launch.control_room.security import MAX_HEADER_BYTES, App
 
 MAX_CONNECTIONS: Final = 400
 HEADER_DEADLINE_S: Final = 10.0

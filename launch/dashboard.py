@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
+from common.endpoints import is_loopback
 from common.errors import ConfigError, ExitCode, MarioError
 from common.lifecycle import StopFlag
 from launch.room_process import LOW_PRIORITY, SOCKET_VARIABLE, require_extra
@@ -79,7 +80,7 @@ def show(args: DashboardArgs) -> ExitCode:
     # An extra that only this command needs.
     from launch.control_room import app, library, security, server  # noqa: PLC0415
 
-    is_local = security.is_loopback(args.host)
+    is_local = is_loopback(args.host)
     token = read_token(args)
     if not is_local and not token:
         raise ConfigError(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from actor.gains import Gain
 from common.blocks import MAX_ABS_REWARD
+from common.linear_schedule import LinearSchedule
 from common.messages import Scalar
 
 DIGITS = 6
@@ -26,10 +27,9 @@ class ShapingPlan:
 
     def scale_at(self, agent_steps: int) -> float:
         """Linear in the agent steps of the whole run, then constant."""
-        if agent_steps >= self.anneal_agent_steps:
-            return self.scale_final
-        share = agent_steps / self.anneal_agent_steps
-        return self.scale_start + (self.scale_final - self.scale_start) * share
+        return LinearSchedule(
+            start=self.scale_start, end=self.scale_final, duration=self.anneal_agent_steps
+        ).at(agent_steps)
 
 
 class Shaping:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from common.heartbeat import HeartbeatWriter
 from common.jsonl import JsonlWriter
+from common.linear_schedule import LinearSchedule
 from common.nvml import GpuWatch
 from learner.archive import Archive
 from learner.batch_source import BatchSource
@@ -15,7 +16,6 @@ from learner.inbox import TelemetryInbox
 from learner.progress import RunProgress
 from learner.publisher import WeightPublisher
 from learner.scalar_board import ScalarBoard
-from learner.schedules import LinearSchedule
 from learner.update import Learner
 
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from common.errors import ConfigError
-from learner.schedules import LinearSchedule, importance_beta_schedule, learning_rate_schedule
+from common.linear_schedule import LinearSchedule
+from learner.schedules import importance_beta_schedule, learning_rate_schedule
 
 
 @pytest.mark.parametrize(

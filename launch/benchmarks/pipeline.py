@@ -18,7 +18,7 @@ from common.config import Settings
 from common.errors import ConfigError
 from launch.benchmarks.extras import missing_note
 from launch.benchmarks.measure import Effort, Result, Row, against_first, figure
-from launch.benchmarks.runs import RunFigures, require_figures, watch_run
+from launch.benchmarks.runs import require_figures, watch_run
 from launch.benchmarks.scene import Talker, open_scene
 
 SB3 = "Stable-Baselines3 DQN, 8 SubprocVecEnv"
@@ -37,7 +37,7 @@ CONTENDERS: Mapping[str, Sequence[str]] = {
     ),
     "ours, preset laptop": ("--preset", "laptop"),
 }
-"""Flags of `launch/local.py`; the last one is the run whose shares are shown."""
+"""Flags of `launch/local.py`."""
 REFERENCE_CORE = "nes_py"
 
 
@@ -85,29 +85,32 @@ def choose_cores(effort: Effort) -> tuple[str, ...]:
 
 
 Shares = Mapping[str, Mapping[str, Sequence[float]]]
+"""Of every part of a run, and of every phase of that, in all its heartbeats."""
 
 
-def run_pipeline(plan: PipelinePlan) -> tuple[Result, Shares]:
-    """All contenders in turn; the shares are those of the last run."""
+def run_pipeline(plan: PipelinePlan) -> tuple[Result, dict[str, Shares]]:
+    """All contenders in turn; the shares are those of the last run of each of ours."""
     has_reference = plan.has_reference and find_spec("stable_baselines3") is not None
     notes = () if has_reference or not plan.has_reference else (missing_note("Stable-Baselines3"),)
     speeds: dict[str, list[float]] = defaultdict(list)
-    figures: RunFigures | None = None
+    shares: dict[str, Shares] = {}
     for core in [core for _ in range(plan.rounds) for core in plan.cores]:
         if has_reference:
             speeds[f"{SB3}, {core}"].append(reference_speed(plan, core))
         for name, words in plan.contenders.items():
+            title = f"{name}, {core}"
             figures = require_figures(watch_run([*words, *plan.words(core)], plan.seconds), name)
-            speeds[f"{name}, {core}"].append(figures.per_second("global_step"))
+            speeds[title].append(figures.per_second("global_step"))
+            shares[title] = {part: figures.shares(part) for part in PARTS}
     rows = [figure(name, values, SPEED, group="speed") for name, values in speeds.items()]
-    shares = {part: figures.shares(part) for part in PARTS} if figures else {}
-    return Result([*against_first(rows), *share_rows(shares)], notes), shares
+    parts = [row for title, told in shares.items() for row in share_rows(title, told)]
+    return Result([*against_first(rows), *parts], notes), shares
 
 
-def share_rows(shares: Shares) -> list[Row]:
-    """Where the time of every part went, in the order of its phases."""
+def share_rows(title: str, shares: Shares) -> list[Row]:
+    """Where the time of every part of a run went, in the order of its phases."""
     return [
-        figure(f"{part}: {phase}", values, SHARE, group=part)
+        figure(f"{title}: {part}: {phase}", values, SHARE, group=f"{title}: {part}")
         for part, phases in shares.items()
         for phase, values in phases.items()
         if values
@@ -136,28 +139,27 @@ def _require_matplotlib() -> None:
         raise ConfigError("--picture needs matplotlib; run: pip install '.[plot]'")
 
 
-def draw(shares: Shares, path: str) -> None:
-    """One bar for every part of the run, divided into its phases."""
+def draw(runs: Mapping[str, Shares], path: str) -> None:
+    """For every run a panel, in it one bar for every part, divided into its phases."""
     matplotlib = import_module("matplotlib")
     matplotlib.use("Agg")
     pyplot: Any = import_module("matplotlib.pyplot")
-    figure_, axis = pyplot.subplots(figsize=(12, 5), constrained_layout=True)
-    names = list(dict.fromkeys(phase for phases in shares.values() for phase in phases))
+    size = (12, 1 + 2.2 * len(runs))
+    figure_, axes = pyplot.subplots(
+        len(runs), figsize=size, sharex=True, squeeze=False, constrained_layout=True
+    )
+    told = [phases for shares in runs.values() for phases in shares.values()]
+    names = list(dict.fromkeys(phase for phases in told for phase in phases))
     palette = [*pyplot.get_cmap("tab20").colors, *pyplot.get_cmap("tab20b").colors]
-    colours = dict(zip(names, palette, strict=False))
-    colours["wait"] = "0.85"
-    for row, (part, phases) in enumerate(shares.items()):
-        left = 0.0
-        for phase, values in phases.items():
-            width = sum(values) / len(values) if values else 0.0
-            axis.barh(row, width, left=left, color=colours[phase])
-            if width >= 0.03:  # noqa: PLR2004 - a narrower piece has no room for its name
-                axis.text(left + width / 2, row, f"{phase}\n{width:.0%}", ha="center", va="center")
-            left += width
-        axis.text(-0.01, row, part, ha="right", va="center")
-    axis.set_yticks([])
-    axis.set_xlim(0, 1)
-    axis.set_xlabel("share of time, mean over processes and heartbeats")
+    colours = {**dict(zip(names, palette, strict=False)), "wait": "0.85", "other": "0.95"}
+    for axis, (title, shares) in zip(axes[:, 0], runs.items(), strict=True):
+        axis.set_title(title, loc="left", fontsize=10)
+        axis.set_yticks([])
+        axis.set_xlim(0, 1)
+        for row, (part, phases) in enumerate(shares.items()):
+            axis.text(-0.01, row, part, ha="right", va="center")
+            _draw_bar(axis, row, phases, colours)
+    axes[-1, 0].set_xlabel("share of time, mean over processes and heartbeats")
     patches = [pyplot.Rectangle((0, 0), 1, 1, color=colours[name]) for name in names]
     figure_.legend(patches, names, loc="outside lower center", ncols=9, frameon=False)
     try:
@@ -165,3 +167,16 @@ def draw(shares: Shares, path: str) -> None:
     except (OSError, ValueError) as error:
         raise ConfigError(f"cannot write {path}: {error}") from error
     pyplot.close(figure_)
+
+
+def _draw_bar(
+    axis: Any, row: int, phases: Mapping[str, Sequence[float]], colours: Mapping[str, object]
+) -> None:
+    left = 0.0
+    for phase, values in phases.items():
+        width = sum(values) / len(values) if values else 0.0
+        axis.barh(row, width, left=left, color=colours[phase])
+        if width >= 0.04:  # noqa: PLR2004 - a narrower piece has no room for its name
+            label = f"{phase}\n{width:.0%}"
+            axis.text(left + width / 2, row, label, ha="center", va="center", fontsize=8)
+        left += width

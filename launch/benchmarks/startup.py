@@ -10,6 +10,8 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+import psutil
+
 from common.errors import BenchmarkFailed
 from common.jsonl import last_record
 from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, figure, measure
@@ -42,18 +44,38 @@ def run(effort: Effort) -> Result:
 
 
 def start_rows(plan: StartPlan) -> list[Row]:
-    times = [_start_once(plan) for _ in range(plan.rounds)]
+    starts = [_start_once(plan) for _ in range(plan.rounds)]
     started = f"launch/local.py --actors {plan.actors} to"
+    actors = [actor for start in starts for actor in start.actors]
     return [
-        figure(f"{started} the first stored block", [first for first, _ in times], "s"),
-        figure(f"{started} all of them playing", [last for _, last in times], "s"),
+        figure(f"{started} the first stored block", [one.stored_s for one in starts], "s"),
+        figure(f"{started} all of them playing", [one.playing_s for one in starts], "s"),
+        figure("an actor's processor time until all play", [one.cpu_s for one in actors], "s"),
+        figure("an actor's memory", [float(one.rss_bytes) for one in actors], "byte"),
     ]
 
 
-def _start_once(plan: StartPlan) -> tuple[float, float]:
-    """Seconds until the first block was stored, and until every actor had stored one or played."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorCost:
+    """What an actor process has used when all of them play."""
+
+    cpu_s: float
+    rss_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Seconds until the first block was stored, and until every actor had played."""
+
+    stored_s: float
+    playing_s: float
+    actors: tuple[ActorCost, ...]
+
+
+def _start_once(plan: StartPlan) -> Start:
     began_s = time.monotonic()
     words = ("--actors", str(plan.actors), "--metrics-interval-s", "0.5")
+    peers = [f"actor-{index}" for index in range(plan.actors)]
     with launched([*words, *plan.words]) as scene:
         stored_s = playing_s = 0.0
         while not (stored_s and playing_s):
@@ -63,15 +85,25 @@ def _start_once(plan: StartPlan) -> tuple[float, float]:
                 raise BenchmarkFailed(f"not all of {plan.actors} actors play after {DEADLINE_S} s")
             if not stored_s and _told(scene, "replay_server-0", "replay_push_blocks_total"):
                 stored_s = elapsed_s
-            is_played = all(_told(scene, f"actor-{i}", "progress") for i in range(plan.actors))
-            if not playing_s and is_played:
+            if not playing_s and all(_told(scene, peer, "progress") for peer in peers):
                 playing_s = elapsed_s
             time.sleep(0.05)
-    return stored_s, playing_s
+        costs = tuple(_cost(int(_last(scene, peer, "pid"))) for peer in peers)
+    return Start(stored_s=stored_s, playing_s=playing_s, actors=costs)
+
+
+def _cost(pid: int) -> ActorCost:
+    process = psutil.Process(pid)
+    used = process.cpu_times()
+    return ActorCost(cpu_s=used.user + used.system, rss_bytes=process.memory_info().rss)
 
 
 def _told(scene: Scene, peer: str, name: str) -> bool:
-    return number(last_record(scene.paths.process_heartbeat(peer)) or {}, name) > 0
+    return _last(scene, peer, name) > 0
+
+
+def _last(scene: Scene, peer: str, name: str) -> float:
+    return number(last_record(scene.paths.process_heartbeat(peer)) or {}, name)
 
 
 def all_commands() -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ from launch.benchmarks.learner import GAPS, LearnerPlan, gap_rows
 from launch.benchmarks.overlap import OverlapPlan, run_matrix
 from launch.benchmarks.pipeline import PipelinePlan, run_pipeline
 from launch.benchmarks.replay import ReplayPlan, serve
-from launch.benchmarks.startup import StartPlan, bench_help, start_rows
+from launch.benchmarks.startup import DEADLINE_S, StartPlan, bench_help, start_rows
 from launch.benchmarks.weights import WeightsPlan, publish_and_follow
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -74,9 +74,10 @@ def test_a_whole_run_says_where_its_time_goes() -> None:
         contenders={"corridor": ("--actors", "1", "--block-steps", "16", *CORRIDOR)},
     )
 
-    result, shares = run_pipeline(plan)
+    result, runs = run_pipeline(plan)
 
     assert result.rows[0].contender == "corridor, nes_py"
+    shares = runs["corridor, nes_py"]
     assert shares.keys() == PHASES.keys()
     assert all(shares[part]["wait"] for part in PHASES)
     assert max(shares["learner"]["forward"]) > 0
@@ -99,9 +100,12 @@ def test_lockstep_is_compared_with_parallel_processes() -> None:
 def test_starts_are_timed() -> None:
     plan = StartPlan(actors=1, rounds=1, words=(*CORRIDOR, "--learning-starts", "100"))
 
-    stored, playing = start_rows(plan)
+    stored, playing, cpu, memory = start_rows(plan)
 
-    assert stored.median > 0
-    assert playing.median > 0
+    assert 0 < stored.median < DEADLINE_S
+    assert 0 < playing.median < DEADLINE_S
+    assert 0.1 < cpu.median < playing.median
+    # A process that has imported torch, and no more than that.
+    assert 100e6 < memory.median < 1e9
     bench = bench_help({"python launch/keys.py": ["launch/keys.py"]})
     assert list(bench.contenders) == ["python -c pass", "python launch/keys.py --help"]

@@ -71,18 +71,22 @@ def test_shares_are_those_of_all_processes_of_a_part_and_leave_a_rest(figures: R
 
 
 def test_a_table_has_a_row_for_every_phase_that_was_told(figures: RunFigures) -> None:
-    rows = share_rows({part: figures.shares(part) for part in ("actors", "replay", "learner")})
+    shares = {part: figures.shares(part) for part in ("actors", "replay", "learner")}
+
+    rows = share_rows("ours", shares)
 
     names = [row.contender for row in rows]
-    assert names[0] == "actors: emulator"
-    assert "learner: forward" in names
-    assert not any(name.startswith("replay") for name in names)
+    assert names[0] == "ours: actors: emulator"
+    assert "ours: learner: forward" in names
+    assert not any(name.startswith("ours: replay") for name in names)
 
 
 def test_the_picture_is_drawn(figures: RunFigures, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
 
-    draw({"actors": figures.shares("actors")}, str(tmp_path / "p.png"))
+    shares = {"actors": figures.shares("actors")}
+
+    draw({"one": shares, "another": shares}, str(tmp_path / "p.png"))
 
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
@@ -131,7 +135,8 @@ def test_without_stable_baselines_a_note_says_what_to_install(
     assert [row.contender for row in result.rows if row.group == "speed"] == [
         f"{name}, nes_py" for name in pipeline.CONTENDERS
     ]
-    assert shares["learner"]["forward"] == [0.4]
+    assert list(shares) == [f"{name}, nes_py" for name in pipeline.CONTENDERS]
+    assert all(run["learner"]["forward"] == [0.4] for run in shares.values())
 
 
 def test_the_reference_plays_on_each_core_in_turn_and_is_first_on_nes_py(

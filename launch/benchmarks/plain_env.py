@@ -1,4 +1,4 @@
-"""The reference of the benchmark `env`: gym-super-mario-bros with the wrappers that everyone writes.
+"""The reference of the benchmark `env`: gym-super-mario-bros with the wrappers that all write.
 
 `JoypadSpace`, then frames skipped by a loop, gray, smaller, stacked, each by itself. The packages
 are as they come but for arithmetic that overflows under NumPy 2; that is the same game as ours, and

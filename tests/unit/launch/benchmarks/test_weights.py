@@ -26,9 +26,7 @@ def told(*uses: tuple[int, float]) -> dict[str, Any]:
 
 def rows(*subscribers: dict[str, Any], serialisations: int = 2) -> dict[str, Row]:
     source = SimpleNamespace(seconds=[0.02, 0.04], serialisations=serialisations)
-    return {
-        row.contender: row for row in rows_of(PUBLISHED, subscribers, cast("Source", source))
-    }
+    return {row.contender: row for row in rows_of(PUBLISHED, subscribers, cast("Source", source))}
 
 
 def burn() -> None:

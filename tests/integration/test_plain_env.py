@@ -11,8 +11,8 @@ from actor.env.mario_env import MarioEnv
 from launch.benchmarks.plain_env import Stacked, plain_chain
 
 pytestmark = pytest.mark.integration
-RIGHT = 1
-"""Leads into the first enemy."""
+WALK, RUN = 1, 3
+"""To the right, into the first enemy: after whole agent steps, and in the middle of one."""
 FACTS = ("x_pos", "y_pos", "time", "score", "life", "world", "stage", "flag_get")
 
 
@@ -29,12 +29,12 @@ def ours() -> Iterator[MarioEnv]:
 
 
 def test_it_plays_the_same_episodes_as_ours(plain: Stacked, ours: MarioEnv) -> None:
-    for _ in range(2):
+    for action in (WALK, RUN):
         plain.reset()
         ours.reset()
         for agent_step in range(200):
-            _, _, is_terminated, is_truncated, info = ours.step(RIGHT)
-            _, reward, is_over, facts = plain.step(RIGHT)
+            _, _, is_terminated, is_truncated, info = ours.step(action)
+            _, reward, is_over, facts = plain.step(action)
 
             expected = (info["raw_reward"], is_terminated or is_truncated)
             assert (reward, is_over) == expected, agent_step
@@ -45,8 +45,8 @@ def test_it_plays_the_same_episodes_as_ours(plain: Stacked, ours: MarioEnv) -> N
 
 
 def test_it_sees_the_same_pictures_as_ours(plain: Stacked, ours: MarioEnv) -> None:
-    pictures = [plain.reset(), *(plain.step(RIGHT)[0] for _ in range(6))]
-    expected = [ours.reset()[0], *(ours.step(RIGHT)[0] for _ in range(6))]
+    pictures = [plain.reset(), *(plain.step(WALK)[0] for _ in range(6))]
+    expected = [ours.reset()[0], *(ours.step(WALK)[0] for _ in range(6))]
 
     for theirs, our_own in zip(pictures, expected, strict=True):
         assert theirs.shape == our_own.shape == (4, 84, 84)

@@ -13,7 +13,7 @@ from common.channels import Subscriber
 from common.errors import BadMessage, ProtocolMismatch
 from common.logs import RareLog
 from common.reject_counts import RejectCounts
-from common.weights import WeightContract, WeightHeader, decode_header, load_weights
+from common.weights import WeightContract, WeightHeader, open_weights
 
 log = logging.getLogger(__name__)
 
@@ -48,13 +48,14 @@ class WeightFeed:
         if frame is None:
             return False
         try:
-            header = decode_header(frame)
+            arrived = open_weights(frame)
+            header = arrived.header
             self._check(header.contract)
             if self.current is not None and header.order <= self.current.order:
                 if header.order == self.current.order:
                     self._heard_s = self._clock()
                 return False
-            header = load_weights(frame, self._tensors)
+            arrived.load_into(self._tensors)
         except BadMessage as error:
             self.bad.note(error.reason)
             if self._rare.allows("weights refused", self._clock()):
@@ -73,10 +74,12 @@ class WeightFeed:
         return 0 < self._max_age_s < self.age_s()
 
     def _check(self, theirs: WeightContract) -> None:
+        if theirs == self._contract:
+            return
+        others = asdict(theirs)
         for name, ours in asdict(self._contract).items():
-            other = asdict(theirs)[name]
-            if other != ours:
+            if others[name] != ours:
                 raise ProtocolMismatch(
-                    f"{name}: the learner has {other!r}, this actor has {ours!r}; "
+                    f"{name}: the learner has {others[name]!r}, this actor has {ours!r}; "
                     "start both with the same --config"
                 )

@@ -103,8 +103,13 @@ def _choice_checker(name: str, choices: tuple[object, ...]) -> Checker:
     return check
 
 
+@cache
+def _plain_types(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
 def _nested(kind: type, value: object) -> object:
-    hints = get_type_hints(kind)
+    hints = _plain_types(kind)
     if not isinstance(value, dict) or value.keys() != hints.keys():
         raise BadMessage("field_names", kind.__name__)
     for name in hints:

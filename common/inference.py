@@ -24,21 +24,33 @@ class PreparedNetwork:
         self._network = network
         self._dtype = dtype
         self._body = copy.deepcopy(network.body).to(dtype).eval()
+        self._body_tensors = list(
+            zip(self._body.state_dict().values(), network.body.state_dict().values(), strict=True)
+        )
+        width = network.hidden.out_features
+        self._features = network.hidden.in_features - network.num_actions
+        self._hidden = torch.empty(width, self._features, dtype=dtype).t()
+        outputs = network.num_actions * network.num_quantiles
+        self._heads = torch.empty(outputs, width, dtype=dtype).t()
         self.refresh()
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Take over the weights that the network has now."""
+        """Take over the weights that the network has now.
+
+        The large layers go into memory that is there: asking the system for new pages would cost
+        an actor more than the copies do.
+        """
         network = self._network
-        self._body.load_state_dict(network.body.state_dict())
+        for ours, theirs in self._body_tensors:
+            ours.copy_(theirs)
         _first_layer(self._body).weight.copy_(_first_layer(network.body).weight * PIXEL_SCALE)
-        features = network.hidden.in_features - network.num_actions
-        by_features, by_action = network.hidden.weight.tensor_split([features], dim=1)
+        by_features, by_action = network.hidden.weight.tensor_split([self._features], dim=1)
         # The last row is for no action, whose one-hot encoding is all zeros.
         by_action = functional.pad(by_action.t(), (0, 0, 0, 1))
-        self._hidden = by_features.to(self._dtype).contiguous().t()
+        self._hidden.copy_(by_features.t())
         self._hidden_bias = (by_action + network.hidden.bias).to(self._dtype)
-        self._heads, self._heads_bias = self._both_streams()
+        self._join_streams()
 
     @torch.inference_mode()
     def infer(self, observations: Tensor, prev_actions: Tensor) -> tuple[Tensor, Tensor]:
@@ -51,16 +63,17 @@ class PreparedNetwork:
         quantiles = quantiles.view(-1, network.num_actions, network.num_quantiles)
         return greedy_actions(quantiles), quantiles
 
-    def _both_streams(self) -> tuple[Tensor, Tensor]:
+    def _join_streams(self) -> None:
         """Value plus advantage minus the mean advantage, as one weight and one bias."""
         network = self._network
         shape = (network.num_actions, network.num_quantiles, -1)
+        by_value, by_advantage = self._heads.t().view(shape).chunk(2, dim=2)
         advantage = network.advantage.weight.view(shape)
-        value = network.value.weight.expand_as(advantage)
-        weight = torch.cat((value, advantage - advantage.mean(dim=0)), dim=2).flatten(0, 1)
+        by_value.copy_(network.value.weight)
+        by_advantage.copy_(advantage - advantage.mean(dim=0))
         advantage_bias = network.advantage.bias.view(shape[:2])
         bias = network.value.bias + advantage_bias - advantage_bias.mean(dim=0)
-        return weight.to(self._dtype).contiguous().t(), bias.flatten().to(self._dtype)
+        self._heads_bias = bias.flatten().to(self._dtype)
 
 
 def _first_layer(body: nn.Module) -> nn.Conv2d:

@@ -97,56 +97,53 @@ def weight_contract(settings: Settings) -> WeightContract:
 def encode_weights(header: WeightHeader, tensors: Mapping[str, Tensor]) -> bytes:
     """One frame. Done once per version, whatever the number of actors."""
     arrays = {name: t.detach().cpu().contiguous().numpy() for name, t in tensors.items()}
-    body = b"".join(array.tobytes() for array in arrays.values())
+    body = [array.reshape(-1).view(np.uint8).data for array in arrays.values()]
+    digest = hashlib.sha256()
+    for piece in body:
+        digest.update(piece)
     packed = msgpack.packb(
         {
             "f": asdict(header),
             "t": [[name, list(array.shape)] for name, array in arrays.items()],
-            "h": hashlib.sha256(body).hexdigest(),
+            "h": digest.hexdigest(),
         }
     )
     sealed = seal(packed)
-    return b"".join((_LENGTH.pack(len(sealed)), sealed, body))
+    return b"".join((_LENGTH.pack(len(sealed)), sealed, *body))
 
 
-def decode_header(frame: Buffer) -> WeightHeader:
-    """The header alone, so that an old version can be dropped without reading its tensors."""
-    header, _, _, _ = _split(frame)
-    return header
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WeightFrame:
+    """A frame whose header has been checked and whose tensors nobody has looked at yet.
 
-
-def load_weights(frame: Buffer, targets: Mapping[str, Tensor]) -> WeightHeader:
-    """Copy the tensors into those of the same names, all or nothing; the header.
-
-    Straight from the frame: actors do this while they should be playing.
+    So an old version can be dropped unread, and a new one costs an actor one look at the header.
     """
-    header, rows, digest, body = _split(frame)
-    if [name for name, _ in rows] != list(targets):
-        raise BadMessage("weight_names")
-    for name, shape in rows:
-        expected = tuple(targets[name].shape)
-        if shape != expected:
-            raise BadMessage("weight_shape", f"{name}: expected {expected}, got {shape}")
-    size = _FLOAT_BYTES * sum(math.prod(shape) for _, shape in rows)
-    if size != len(body):
-        raise BadMessage("weight_size", f"expected {size} bytes, got {len(body)}")
-    if hashlib.sha256(body).hexdigest() != digest:
-        raise BadMessage("weight_hash")
-    _copy(rows, body, targets)
-    return header
+
+    header: WeightHeader
+    rows: Sequence[TensorRow]
+    digest: object
+    body: memoryview
+
+    def load_into(self, targets: Mapping[str, Tensor]) -> None:
+        """Copy the tensors into those of the same names, all or nothing.
+
+        Straight from the frame: actors do this while they should be playing.
+        """
+        if [name for name, _ in self.rows] != list(targets):
+            raise BadMessage("weight_names")
+        for name, shape in self.rows:
+            expected = tuple(targets[name].shape)
+            if shape != expected:
+                raise BadMessage("weight_shape", f"{name}: expected {expected}, got {shape}")
+        size = _FLOAT_BYTES * sum(math.prod(shape) for _, shape in self.rows)
+        if size != len(self.body):
+            raise BadMessage("weight_size", f"expected {size} bytes, got {len(self.body)}")
+        if hashlib.sha256(self.body).hexdigest() != self.digest:
+            raise BadMessage("weight_hash")
+        _copy(self.rows, self.body, targets)
 
 
-def _copy(rows: Sequence[TensorRow], body: memoryview, targets: Mapping[str, Tensor]) -> None:
-    offset = 0
-    for name, shape in rows:
-        size = _FLOAT_BYTES * math.prod(shape)
-        array = np.frombuffer(body[offset : offset + size], dtype=_FLOATS)
-        # Through NumPy: torch would complain that the frame cannot be written to.
-        np.copyto(targets[name].detach().numpy(), array.reshape(shape))
-        offset += size
-
-
-def _split(frame: Buffer) -> tuple[WeightHeader, list[TensorRow], object, memoryview]:
+def open_weights(frame: Buffer) -> WeightFrame:
     view = memoryview(frame)
     if len(view) < _LENGTH.size:
         raise BadMessage("weight_size", "no header")
@@ -157,7 +154,22 @@ def _split(frame: Buffer) -> tuple[WeightHeader, list[TensorRow], object, memory
     header = WeightHeader(**check_fields(WeightHeader, packed["f"]))
     if header.protocol != PROTOCOL_VERSION:
         raise BadMessage("protocol", f"expected version {PROTOCOL_VERSION}")
-    return header, _checked_rows(packed["t"]), packed["h"], view[_LENGTH.size + length :]
+    return WeightFrame(
+        header=header,
+        rows=_checked_rows(packed["t"]),
+        digest=packed["h"],
+        body=view[_LENGTH.size + length :],
+    )
+
+
+def _copy(rows: Sequence[TensorRow], body: memoryview, targets: Mapping[str, Tensor]) -> None:
+    offset = 0
+    for name, shape in rows:
+        size = _FLOAT_BYTES * math.prod(shape)
+        array = np.frombuffer(body[offset : offset + size], dtype=_FLOATS)
+        # Through NumPy: torch would complain that the frame cannot be written to.
+        np.copyto(targets[name].detach().numpy(), array.reshape(shape))
+        offset += size
 
 
 def _checked_rows(rows: object) -> list[TensorRow]:

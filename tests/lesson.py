@@ -13,7 +13,7 @@ from common.config import Settings
 from common.memory_transport import MemoryNetwork
 from common.messages import BlockMessage, Message
 from common.run_paths import RunPaths
-from common.weights import WeightHeader, decode_header
+from common.weights import WeightHeader, open_weights
 from learner.assembly import build
 from learner.loop import LearnerLoop
 from replay_server.assembly import build as build_replay
@@ -78,7 +78,7 @@ class Lesson:
             self.loop.tick()
             frame = self.weights.newest(0)
             if frame is not None:
-                self.headers.append(decode_header(frame))
+                self.headers.append(open_weights(frame).header)
         return self.updates - before
 
     def tell(self, message: Message) -> None:

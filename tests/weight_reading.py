@@ -8,11 +8,13 @@ import torch
 from torch import Tensor
 
 from common.codec import Buffer
-from common.weights import WeightHeader, load_weights
+from common.weights import WeightHeader, open_weights
 
 
 def decode_weights(
     frame: Buffer, shapes: Mapping[str, tuple[int, ...]]
 ) -> tuple[WeightHeader, dict[str, Tensor]]:
     tensors = {name: torch.zeros(shape) for name, shape in shapes.items()}
-    return load_weights(frame, tensors), tensors
+    opened = open_weights(frame)
+    opened.load_into(tensors)
+    return opened.header, tensors

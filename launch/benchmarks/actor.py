@@ -1,13 +1,13 @@
 """The benchmark `actor`: a whole actor on one core, from the network to encoded blocks.
 
 Everything is the actor's own but for its surroundings: the weights never change, the replay server
-takes every block at once, and nobody listens to its telemetry.
+takes every block at once, and nobody listens to its telemetry. Where the time of an actor with real
+surroundings goes is measured by `actor_time.py`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
@@ -18,16 +18,15 @@ from common.errors import CoreUnavailable
 from common.inference import PreparedNetwork
 from common.phases import PhaseTimer
 from common.specs import DataSpec
+from launch.benchmarks.actor_time import TimePlan, time_rows
 from launch.benchmarks.inference import inference_contenders, preparing_contenders
-from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, figure, measure
+from launch.benchmarks.measure import Bench, Contender, Effort, Result, measure
 
 BLOCK_STEPS: Final = 64
 GAMMA: Final = 0.97
 EPSILON: Final = 0.2
 NATIVE_ENVS: Final = (1, 4, 16)
 NES_PY_ENVS: Final = (4,)
-NES_PY_SHARES: Final = (1, 4)
-OVERHEAD: Final = ("inference", "encode", "send")
 STEPS_PER_TURN: Final = 64
 ROUNDS_PER_SLOW_TURN: Final = 5
 
@@ -54,8 +53,8 @@ def run(effort: Effort) -> Result:
     versions = Bench(contenders=preparing_contenders(), clock=time.thread_time)
     preparing = measure(versions, effort.turns(20, 2))
     playing = measure(bench_actor(), effort.turns(200, 10))
-    shares = overhead_rows(NES_PY_SHARES, effort.turns(20, 2))
-    rows = [*playing.rows, *shares, *inference.rows, *preparing.rows]
+    times = time_rows(TimePlan(seconds=effort.seconds(40.0, 4.0)))
+    rows = [*playing.rows, *times, *inference.rows, *preparing.rows]
     return Result(rows, playing.notes)
 
 
@@ -67,23 +66,6 @@ def bench_actor() -> Bench:
     except CoreUnavailable as error:
         notes.append(f"the native core is not measured: {error}")
     return Bench(contenders=contenders, notes=tuple(notes), clock=time.thread_time)
-
-
-def overhead_rows(envs_of_actors: Sequence[int], rounds: int) -> list[Row]:
-    """What an actor on the slow emulator does besides playing, as a share of its time."""
-    shares: dict[int, list[float]] = {envs: [] for envs in envs_of_actors}
-    timers = {envs: PhaseTimer() for envs in shares}
-    actors = {envs: _actor("nes_py", envs, timer) for envs, timer in timers.items()}
-    for _ in range(rounds):
-        for envs, actor in actors.items():
-            timers[envs].shares()
-            _tick(actor, 2 * BLOCK_STEPS)
-            told = timers[envs].shares()
-            shares[envs].append(sum(told.get(name, 0.0) for name in OVERHEAD))
-    return [
-        figure(f"nes_py, {envs} environments: {', '.join(OVERHEAD)}", values, "ratio")
-        for envs, values in shares.items()
-    ]
 
 
 def _playing(core: str, envs: int) -> Contender:

@@ -16,7 +16,9 @@ import numpy as np
 
 from common.errors import CoreUnavailable
 from launch.benchmarks.measure import Bench, Contender, Effort, Result, measure
+from launch.benchmarks.plain_env import plain_chain
 
+PLAIN: Final = "plain wrapper chain on nes_py"
 CORES: Final = {"nes_py": "nes_py", "native": "native", "fceumm": "FCEUmm"}
 STAGE: Final = "1-1"
 ACTIONS: Final = "simple"
@@ -72,8 +74,10 @@ def bench_env() -> Bench:
     playing = {"raw nes_py": _core_play("nes_py", cores.make_core("nes_py"), script, look=False)}
     for name, core in available.items():
         playing[f"{CORES[name]} + gray {SIZE}x{SIZE}"] = _core_play(name, core, script)
+    chain = plain_chain(STAGE, frame_skip=FRAME_SKIP, size=SIZE)
+    playing[PLAIN] = _agent_play("nes_py", chain, script)
     for name in exact:
-        playing[f"MarioEnv on {CORES[name]}"] = _env_play(name, script)
+        playing[f"MarioEnv on {CORES[name]}"] = _agent_play(name, _environment(name), script)
     return Bench(
         contenders={
             **playing,
@@ -128,8 +132,8 @@ def _core_play(name: str, core: Any, script: Script, *, look: bool = True) -> Co
     )
 
 
-def _env_play(name: str, script: Script) -> Contender:
-    env = _environment(name)
+def _agent_play(name: str, env: Any, script: Script) -> Contender:
+    """Agent steps of something with `reset` and `step`, against the frames of a bare core."""
     return Contender(
         work=partial(play, script, env.reset, env.step),
         unit="agent step",

@@ -34,6 +34,10 @@ def test_the_benchmark_of_environments_measures_every_core_that_is_here() -> Non
     assert 50 < raw["median"] < 50_000
     # Four frames of an agent step cost about as much as four raw ones.
     assert 0.4 < rows["MarioEnv on nes_py"]["ratio"] < 2.5
+    plain = rows["plain wrapper chain on nes_py"]
+    assert plain["unit"] == "agent step/s"
+    assert plain["ratio"] == pytest.approx(4 * plain["median"] / raw["median"])
+    assert 0.2 < plain["ratio"] < 1.2 * rows["MarioEnv on nes_py"]["ratio"]
     if not why_no_native_core():
         assert rows["native + gray 84x84"]["ratio"] > 5
         assert rows["native, new MarioEnv"]["ratio"] < 0.2

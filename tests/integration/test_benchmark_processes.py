@@ -6,6 +6,7 @@ import pytest
 
 from common.config import EnvSettings, Settings
 from common.phases import PHASES
+from launch.benchmarks.actor_time import OVERHEAD, TimePlan, time_rows
 from launch.benchmarks.learner import GAPS, LearnerPlan, gap_rows
 from launch.benchmarks.overlap import OverlapPlan, run_matrix
 from launch.benchmarks.pipeline import PipelinePlan, run_pipeline
@@ -50,7 +51,22 @@ def test_every_version_of_the_weights_is_serialised_once_and_used() -> None:
     assert rows["serialisations per version"].median == 1.0
     assert rows["versions that all 2 used"].median > 0
     assert rows["publish to use, all 2 actors"].median > 0
-    assert 0 < rows["share of an actor's time"].median < 1
+    assert 0 < rows["share of an actor's time, processor time"].median < 1
+    assert 0 < rows["processor time of an actor per version"].median < 0.5
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(240)
+def test_the_time_of_an_actor_is_that_of_a_process_with_its_sockets() -> None:
+    corridor = EnvSettings(game="corridor", size=16)
+
+    rows = time_rows(TimePlan(envs_of_actors=(2,), seconds=2.0, env=corridor))
+
+    told = {row.contender.rpartition(": ")[2]: row.median for row in rows}
+    assert told.keys() == {*OVERHEAD, "all but playing"}
+    # Blocks went out, answers and versions came in.
+    assert all(told[name] > 0 for name in ("inference", "blocks", "encode", "send", "weights"))
+    assert max(told.values()) == told["all but playing"] < 1
 
 
 @pytest.mark.nightly

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 from actor.weight_feed import WeightFeed
+from common.codec import Buffer, unpack_header
 from common.errors import ProtocolMismatch
 from common.memory_transport import MemoryNetwork
 from common.specs import DataSpec
@@ -189,3 +192,18 @@ def test_without_a_limit_weights_are_never_stale() -> None:
     broadcast.clock.advance(1e9)
 
     assert not broadcast.feed.is_stale()
+
+
+def test_the_header_of_a_new_version_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    def count(frame: Buffer, keys: Set[str]) -> dict[str, Any]:
+        read.append(len(frame))
+        return unpack_header(frame, keys)
+
+    monkeypatch.setattr("common.weights.unpack_header", count)
+    broadcast = Broadcast()
+    broadcast.send(0.5)
+
+    assert broadcast.feed.poll()
+    assert len(read) == 1

@@ -21,7 +21,7 @@ from common.blocks import StepBlock, validate_block
 from common.codec import Buffer, decode, seal
 from common.errors import BadMessage
 from common.messages import MESSAGES
-from common.weights import decode_header
+from common.weights import open_weights
 from tests.message_factory import SPEC, WEIGHT_SHAPES, example_frames, example_weights_frame
 from tests.weight_reading import decode_weights
 
@@ -63,7 +63,7 @@ def decode_safely(frames: list[Buffer]) -> None:
 
 
 def decode_weights_safely(frame: Buffer) -> None:
-    for read in (decode_header, lambda data: decode_weights(data, WEIGHT_SHAPES)):
+    for read in (open_weights, lambda data: decode_weights(data, WEIGHT_SHAPES)):
         try:
             read(frame)
         except BadMessage:

@@ -71,3 +71,15 @@ def test_the_network_itself_stays_as_it_is() -> None:
 
     for name, tensor in network.state_dict().items():
         assert tensor.equal(before[name]), name
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_new_weights_go_into_memory_that_is_there(dtype: torch.dtype) -> None:
+    network = make_network()
+    prepared = PreparedNetwork(network, dtype)
+    large = {name: vars(prepared)[name].data_ptr() for name in ("_hidden", "_heads")}
+
+    network.load_state_dict(make_network(seed=7).state_dict())
+    prepared.refresh()
+
+    assert {name: vars(prepared)[name].data_ptr() for name in large} == large

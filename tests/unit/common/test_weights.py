@@ -12,7 +12,7 @@ import torch
 from common.codec import seal
 from common.errors import BadMessage
 from common.messages import MAX_HEADER_BYTES
-from common.weights import decode_header, encode_weights
+from common.weights import encode_weights, open_weights
 from tests.message_factory import (
     WEIGHT_SHAPES,
     example_tensors,
@@ -43,7 +43,7 @@ def reason_of(frame: bytes) -> str:
 
 
 def test_header_can_be_read_without_the_tensors() -> None:
-    assert decode_header(FRAME) == example_weight_header()
+    assert open_weights(FRAME).header == example_weight_header()
 
 
 def test_tensors_are_copies_that_outlive_the_frame() -> None:

@@ -267,7 +267,7 @@ class Site:
 
 
 def rate_rows(values: Rates, beside: Rates, asked_per_s: float) -> list[Row]:
-    """Rates against those of plain sockets; what came in `beside` samples against what was asked."""
+    """Against plain sockets; what came in `beside` the samples against what was asked for."""
     units = {name: STEPS_IN if name.startswith("steps in") else SAMPLES_OUT for name in values}
     rows = [figure(name, values[name], unit, group=unit) for name, unit in units.items()]
     for name, rates in {ASKED_STEPS: [asked_per_s], **beside}.items():

@@ -118,16 +118,25 @@ def chosen(args: BenchArgs) -> list[str]:
 
 def run_all(names: Sequence[str], args: BenchArgs) -> Iterator[tuple[str, Result]]:
     effort = Effort(rounds=args.rounds, quick=args.quick, core=args.core, picture=args.picture)
-    # One core per contender, as an actor has it; once in a process, before torch is used.
-    limit_torch_threads(1)
+    load_torch()
     for name in names:
         # By name and late, because `--help` should not wait for any of them.
         yield name, import_module(f"launch.benchmarks.{name}").run(effort)
 
 
-if __name__ == "__main__":
-    # As our processes are started, and before torch is loaded: later is too late for OpenMP.
+def load_torch() -> None:
+    """Once in a process: one core per contender, as an actor has it, and threads that sleep.
+
+    OpenMP reads the environment here and never again; what is started later has its own.
+    """
+    before = dict(os.environ)
     os.environ.update(thread_environment(1))
+    limit_torch_threads(1)
+    os.environ.clear()
+    os.environ.update(before)
+
+
+if __name__ == "__main__":
     # Told to end: what was started must be stopped, as after Ctrl-C.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(int(ExitCode.TERMINATED)))
     sys.exit(main())

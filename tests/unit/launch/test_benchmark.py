@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -250,6 +251,25 @@ def test_a_result_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(Exception, match="cannot write"):
         write_csv(tmp_path / "file", "per", Result([_row("a", "s", 1.0, None)]), {})
+
+
+def test_torch_is_loaded_with_threads_that_sleep_and_others_are_started_as_always(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    policies: list[str | None] = []
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+    before = dict(os.environ)
+
+    def load(_threads: int) -> None:
+        policies.extend(map(os.environ.get, ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")))
+
+    monkeypatch.setattr(benchmark, "limit_torch_threads", load)
+
+    benchmark.load_torch()
+
+    assert policies == ["PASSIVE", "0"]
+    assert dict(os.environ) == before
 
 
 def test_every_benchmark_has_its_module() -> None:

@@ -84,19 +84,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return refuse(PROGRAM, error)
     findings = Findings(names, machine, Console(), as_document=args.json)
     try:
-        for name, result in run_all(names, args):
-            findings.add(name, result)
-            if args.csv or result.lines:
-                path = write_csv(Path(args.csv or "."), name, result, machine)
-                sys.stderr.write(f"[benchmark] wrote {path}\n")
+        with findings:
+            for name, result in run_all(names, args):
+                findings.add(name, result)
+                if args.csv or result.lines:
+                    path = write_csv(Path(args.csv or "."), name, result, machine)
+                    sys.stderr.write(f"[benchmark] wrote {path}\n")
     except MarioError as error:
         return refuse(PROGRAM, error)
     except KeyboardInterrupt:
         sys.stderr.write(f"[benchmark] stopped; {findings.missing()}\n")
         return int(ExitCode.INTERRUPTED)
-    finally:
-        # Whatever ended it: what has been measured is worth keeping.
-        findings.close()
     return 0
 
 

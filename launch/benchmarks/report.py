@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from typing import Self
 
 from rich.console import Console
 
@@ -66,9 +67,20 @@ class Findings:
         self._console = console
         self._as_document = as_document
         self._results: dict[str, Result] = {}
-        if not as_document:
-            facts = ", ".join(f"{name} {value}" for name, value in machine.items())
-            console.out(facts, highlight=False)
+
+    def __enter__(self) -> Self:
+        if not self._as_document:
+            facts = ", ".join(f"{name} {value}" for name, value in self._machine.items())
+            self._console.out(facts, highlight=False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Whatever ended it: what has been measured is worth keeping."""
+        if self._as_document:
+            document = as_json(self._results, self._machine)
+            if len(self._results) < len(self._names):
+                document["notes"] = [*_notes(self._results), self.missing()]
+            self._console.out(json.dumps(document, indent=2), highlight=False)
 
     def add(self, name: str, result: Result) -> None:
         self._results[name] = result
@@ -79,13 +91,6 @@ class Findings:
         """In words; a benchmark that was stopped in its middle is not measured."""
         names = [name for name in self._names if name not in self._results]
         return f"not measured: {', '.join(names)}" if names else "all was measured"
-
-    def close(self) -> None:
-        if self._as_document:
-            document = as_json(self._results, self._machine)
-            if len(self._results) < len(self._names):
-                document["notes"] = [*_notes(self._results), self.missing()]
-            self._console.out(json.dumps(document, indent=2), highlight=False)
 
 
 def as_json(results: Results, machine: Mapping[str, object]) -> dict[str, object]:

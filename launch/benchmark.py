@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,10 +14,11 @@ from rich.console import Console
 
 from common.cli import Program, command_words, parse_args, refuse
 from common.config import CoreName
-from common.devices import limit_torch_threads
+from common.devices import limit_torch_threads, thread_environment
 from common.errors import ConfigError, ExitCode, MarioError
 from launch.benchmarks.measure import Effort, Result
-from launch.benchmarks.report import as_json, machine_facts, show, write_csv
+from launch.benchmarks.outputs import require_folder, require_picture
+from launch.benchmarks.report import Findings, machine_facts, write_csv
 
 BENCHES = {
     "env": "emulator cores and environments against raw nes_py frames",
@@ -60,7 +61,7 @@ class BenchArgs:
     quick: bool = False
     """Fewer turns and shorter runs: about two minutes for all."""
     json: bool = False
-    """Print JSON for programs."""
+    """Print JSON for programs: one document at the end, also when it is stopped before."""
     csv: str = ""
     """Folder for bench_<name>_<time>.csv; overlap writes its file here in any case."""
     core: CoreName = "auto"
@@ -75,26 +76,34 @@ class BenchArgs:
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = command_words(argv, "--name")
-    results: dict[str, Result] = {}
     try:
         args = parse_args(PROGRAM, words, BenchArgs())
         names, machine = chosen(args), machine_facts()
-        for name, result in run_all(names, args):
-            results[name] = result
-            if args.csv or result.lines:
-                path = write_csv(Path(args.csv or "."), name, result, machine)
-                sys.stderr.write(f"[benchmark] wrote {path}\n")
+        check_outputs(names, args)
+    except MarioError as error:
+        return refuse(PROGRAM, error)
+    findings = Findings(names, machine, Console(), as_document=args.json)
+    try:
+        with findings:
+            for name, result in run_all(names, args):
+                findings.add(name, result)
+                if args.csv or result.lines:
+                    path = write_csv(Path(args.csv or "."), name, result, machine)
+                    sys.stderr.write(f"[benchmark] wrote {path}\n")
     except MarioError as error:
         return refuse(PROGRAM, error)
     except KeyboardInterrupt:
-        sys.stderr.write("[benchmark] stopped; half a measurement is none\n")
+        sys.stderr.write(f"[benchmark] stopped; {findings.missing()}\n")
         return int(ExitCode.INTERRUPTED)
-    if args.json:
-        print(json.dumps(as_json(results, machine), indent=2))
-    else:
-        print(", ".join(f"{name} {value}" for name, value in machine.items()))
-        show(results, Console())
     return 0
+
+
+def check_outputs(names: Sequence[str], args: BenchArgs) -> None:
+    """Refuse at once what could not be written at the end."""
+    if args.picture:
+        require_picture(Path(args.picture))
+    if args.csv or "overlap" in names:
+        require_folder(Path(args.csv or "."))
 
 
 def chosen(args: BenchArgs) -> list[str]:
@@ -107,11 +116,22 @@ def chosen(args: BenchArgs) -> list[str]:
 
 def run_all(names: Sequence[str], args: BenchArgs) -> Iterator[tuple[str, Result]]:
     effort = Effort(rounds=args.rounds, quick=args.quick, core=args.core, picture=args.picture)
-    # One core per contender, as an actor has it; once in a process, before torch is used.
-    limit_torch_threads(1)
+    load_torch()
     for name in names:
         # By name and late, because `--help` should not wait for any of them.
         yield name, import_module(f"launch.benchmarks.{name}").run(effort)
+
+
+def load_torch() -> None:
+    """Once in a process: one core per contender, as an actor has it, and threads that sleep.
+
+    OpenMP reads the environment here and never again; what is started later has its own.
+    """
+    before = dict(os.environ)
+    os.environ.update(thread_environment(1))
+    limit_torch_threads(1)
+    os.environ.clear()
+    os.environ.update(before)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any
 
 from common.cli import Program, command_words, parse_args, refuse
 from common.errors import ConfigError, MarioError
-from launch.plot_style import COLOURS, THEMES, ThemeName
+from launch.plot_style import COLOURS, SUFFIXES, THEMES, ThemeName
 from launch.run_curves import RunLines, read_runs
 from launch.seed_bands import EVALUATION_BANDS, Curve, evaluation_curve, metric_curve, over_seeds
 
@@ -32,7 +32,6 @@ PANELS = (
     ("env_steps_per_sec", "agent steps per second"),
     ("updates_per_sec", "updates per second"),
 )
-SUFFIXES = (".png", ".svg")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,8 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 ThemeName = Literal["both", "light", "dark"]
+SUFFIXES: Final = (".png", ".svg")
+"""Of the pictures that commands draw."""
 
 COLOURS: Final = (
     "#2f81f7",

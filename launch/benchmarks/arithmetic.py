@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -12,7 +13,9 @@ from launch.benchmarks.measure import Contender, Row, Work, figure
 SIDE = 1_024
 FLOPS_PER_MFLOP = 1_000_000
 GROUP = "arithmetic"
-DTYPES: Mapping[str, torch.dtype] = {"off": torch.float32, "bfloat16": torch.bfloat16}
+Precision = Literal["off", "bfloat16"]
+PRECISIONS: Mapping[Precision, str] = {"off": "float32", "bfloat16": "bfloat16"}
+"""Values of `--mixed-precision`, and what is multiplied then."""
 
 
 def count_mflop(work: Work) -> int:
@@ -22,11 +25,11 @@ def count_mflop(work: Work) -> int:
     return int(counter.get_total_flops()) // FLOPS_PER_MFLOP
 
 
-def product_contenders(precisions: list[str]) -> dict[str, Contender]:
+def product_contenders(precisions: Sequence[Precision]) -> dict[str, Contender]:
     """One large product of matrices each: as fast as torch multiplies here."""
     return {
-        f"arithmetic: {SIDE} x {SIDE} matrices, {_name(precision)}": Contender(
-            work=_product(DTYPES[precision]),
+        f"arithmetic: {SIDE} x {SIDE} matrices, {PRECISIONS[precision]}": Contender(
+            work=_product(getattr(torch, PRECISIONS[precision])),
             unit="MFLOP",
             units_per_turn=2 * SIDE**3 // FLOPS_PER_MFLOP,
             is_rate=True,
@@ -37,7 +40,9 @@ def product_contenders(precisions: list[str]) -> dict[str, Contender]:
 
 
 def update_contenders(
-    networks: list[str], precisions: list[str], make: Callable[[str, str], Work]
+    networks: Sequence[str],
+    precisions: Sequence[Precision],
+    make: Callable[[str, Precision], Work],
 ) -> tuple[dict[str, Contender], list[Row]]:
     """Updates in the same unit, and how much work each of them is."""
     contenders, rows = {}, []
@@ -45,7 +50,7 @@ def update_contenders(
         mflop = count_mflop(make(network, "off"))
         rows.append(figure(f"arithmetic: one update, {network}", [float(mflop)], "MFLOP"))
         for precision in precisions:
-            name = f"arithmetic: update, {network}, {_name(precision)}"
+            name = f"arithmetic: update, {network}, {PRECISIONS[precision]}"
             contenders[name] = Contender(
                 work=make(network, precision),
                 unit="MFLOP",
@@ -59,7 +64,3 @@ def update_contenders(
 def _product(dtype: torch.dtype) -> Work:
     left, right = (torch.randn(SIDE, SIDE).to(dtype) for _ in range(2))
     return lambda: left @ right
-
-
-def _name(precision: str) -> str:
-    return "float32" if precision == "off" else precision

@@ -1,13 +1,13 @@
-"""The benchmark `learner`: our update and a plain one in turns, and the gaps between updates.
+"""The benchmark `learner`: our update and a plain one in turns, its limits, and the gaps between.
 
-The gaps are those of a real learner process, fed by a real replay server that always has data.
+Updates are measured in this process, with one thread where the row does not say two.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any, cast
@@ -15,66 +15,53 @@ from typing import Any, cast
 import torch
 
 from common.batch import Batch, allocate_batch
-from common.checkpoint_files import list_numbered
-from common.config import ActorSettings, EnvSettings, LearnerSettings, ReplaySettings, Settings
-from common.devices import has_fast_bfloat16, learner_thread_count
-from common.errors import BenchmarkFailed
-from common.jsonl import last_record, read_jsonl
+from common.devices import has_fast_bfloat16
 from common.network_bodies import NetworkKind
 from common.networks import QuantileNetwork, build_network
 from common.specs import DataSpec
-from launch.benchmarks.arithmetic import product_contenders, update_contenders
-from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, Work, figure, measure
+from launch.benchmarks.arithmetic import (
+    PRECISIONS,
+    Precision,
+    product_contenders,
+    update_contenders,
+)
+from launch.benchmarks.gaps import GapPlan, gap_rows
+from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, Work, measure
 from launch.benchmarks.plain_update import PlainLearner
-from launch.benchmarks.replay import NO_BALANCE_AGENT_STEPS
-from launch.benchmarks.scene import Scene, Talker, open_scene
+from launch.benchmarks.threads import measure_threads
 from launch.benchmarks.update_variants import VARIANTS
 
-GAPS = ("wait", "copy", "priorities", "logging", "publish", "checkpoint")
-"""Phases of the learner that are not the update itself."""
-START_DEADLINE_S = 120.0
 SEED = 1
+NETWORKS = ("small", "nature")
 BATCH_SIZES = (32, 64, 128, 256)
 PLAIN_VARIANTS = {f"plain, {name}": make for name, make in VARIANTS.items()}
-OURS = {"off": "update: ours", "bfloat16": "update: ours, bfloat16"}
+OURS: Mapping[Precision, str] = {"off": "update: ours", "bfloat16": "update: ours, bfloat16"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnerPlan:
     batch_size: int = 64
     rounds: int = 60
-    seconds: float = 40.0
-    """That the learner process is watched."""
     compiles: bool = True
-    env: EnvSettings = field(default_factory=EnvSettings)
-    """Whose observations the learner process trains on."""
-
-    @property
-    def settings(self) -> Settings:
-        """Learning never waits for play."""
-        base = Settings(
-            env=self.env,
-            actor=ActorSettings(actors=1),
-            replay=ReplaySettings(
-                capacity=10_000,
-                learning_starts=1_000,
-                balance_slack_agent_steps=NO_BALANCE_AGENT_STEPS,
-            ),
-            learner=LearnerSettings(checkpoint_interval_s=5.0, keep_checkpoints=1_000),
-        )
-        interval_s = min(1.0, self.seconds / 4)
-        return replace(base, run=replace(base.run, device="cpu", metrics_interval_s=interval_s))
 
 
 def run(effort: Effort) -> Result:
-    plan = LearnerPlan(
-        rounds=effort.turns(60, 8),
-        seconds=effort.seconds(40.0, 6.0),
-        compiles=not effort.quick,
-    )
+    plan = LearnerPlan(rounds=effort.turns(60, 8), compiles=not effort.quick)
     updates = compare_updates(plan)
     limits = compare_arithmetic(plan, max(plan.rounds // 3, 2))
-    return Result([*updates.rows, *limits, *gap_rows(plan)], updates.notes)
+    threads = compare_threads(plan, max(plan.rounds // 3, 2))
+    gaps = [
+        row
+        for precision in known_precisions()
+        for row in gap_rows(GapPlan(precision=precision, seconds=effort.seconds(40.0, 6.0)))
+    ]
+    rows = [*updates.rows, *limits, *threads.rows, *gaps]
+    return Result(rows, (*updates.notes, *threads.notes))
+
+
+def known_precisions() -> list[Precision]:
+    """Those that this processor multiplies itself."""
+    return list(PRECISIONS) if has_fast_bfloat16() else ["off"]
 
 
 def compare_updates(plan: LearnerPlan) -> Result:
@@ -84,8 +71,8 @@ def compare_updates(plan: LearnerPlan) -> Result:
     notes: list[str] = []
     for name, make in {"plain": PlainLearner, **PLAIN_VARIANTS}.items():
         works[f"update: {name}"] = partial(make(*_networks(spec)).update, batch)
-    precisions = list(OURS) if has_fast_bfloat16() else ["off"]
-    if len(precisions) < len(OURS):
+    precisions = known_precisions()
+    if len(precisions) < len(PRECISIONS):
         notes.append("bfloat16 is not measured: this CPU does not multiply it")
     works |= {OURS[precision]: _our_update(spec, batch, precision) for precision in precisions}
     for precision in precisions if plan.compiles else ():
@@ -102,17 +89,32 @@ def compare_arithmetic(plan: LearnerPlan, rounds: int) -> list[Row]:
     """Products of matrices and whole updates, in operations per second of processor time."""
     spec = DataSpec()
     batch = random_batch(plan.batch_size, spec)
-    precisions = list(OURS) if has_fast_bfloat16() else ["off"]
+    precisions = known_precisions()
 
     def make(network: str, precision: str) -> Work:
         return _our_update(spec, batch, precision, network)
 
-    contenders, rows = update_contenders(["small", "nature"], precisions, make)
+    contenders, rows = update_contenders(NETWORKS, precisions, make)
     bench = Bench(
         contenders={**product_contenders(precisions), **contenders, **_by_batch(spec)},
         clock=time.thread_time,
     )
     return [*rows, *measure(bench, rounds).rows]
+
+
+def compare_threads(plan: LearnerPlan, rounds: int) -> Result:
+    """What a second thread brings to a product of matrices and to an update."""
+    spec = DataSpec()
+    batch = random_batch(plan.batch_size, spec)
+    precisions = known_precisions()
+    updates = {
+        f"update: ours, {network}, {PRECISIONS[precision]}": Contender(
+            work=_our_update(spec, batch, precision, network), unit="update"
+        )
+        for network in NETWORKS
+        for precision in precisions
+    }
+    return measure_threads({**product_contenders(precisions), **updates}, rounds)
 
 
 def _by_batch(spec: DataSpec) -> dict[str, Contender]:
@@ -162,52 +164,3 @@ def _our_update(spec: DataSpec, batch: Batch, mixed_precision: str, kind: str = 
 def _compiled_update(spec: DataSpec, batch: Batch, mixed_precision: str) -> Work | None:
     learner = _our_learner(spec, mixed_precision)
     return (lambda: learner.update(batch)) if learner.compile(batch) else None
-
-
-def gap_rows(plan: LearnerPlan) -> list[Row]:
-    """Shares of the time of a learner process that has all the data it wants."""
-    settings = plan.settings
-    with open_scene(settings) as scene:
-        scene.start_program("replay_server")
-        threads = learner_thread_count(settings.learner.learner_threads)
-        scene.start_program("learner", "--resume", "none", threads=threads)
-        job = {"config": str(scene.paths.config), "index": 0}
-        sender = Talker(scene, "sender-0", "launch.benchmarks.sender", job)
-        sender.tell({"seconds": START_DEADLINE_S + plan.seconds, "agent_steps_per_s": 1_000})
-        scene.wait_until("the first update", lambda: _updates(scene) > 0, START_DEADLINE_S)
-        first, saved = len(_beats(scene)), len(list_numbered(scene.paths.checkpoints))
-        enough = first + max(int(plan.seconds / settings.run.metrics_interval_s), 2)
-        deadline_s = 3 * plan.seconds + START_DEADLINE_S
-        scene.wait_until("heartbeats", lambda: len(_beats(scene)) >= enough, deadline_s)
-        # The first interval began before the first update.
-        beats = _beats(scene)[first + 1 :]
-        checkpoints = len(list_numbered(scene.paths.checkpoints)) - saved
-        return rows_of(beats, checkpoints)
-
-
-def rows_of(beats: Sequence[Mapping[str, object]], checkpoints: int) -> list[Row]:
-    if not beats:
-        raise BenchmarkFailed("the learner told nothing of its time")
-    shares = {name: [_number(beat, f"share_{name}") for beat in beats] for name in GAPS}
-    together = [sum(values) for values in zip(*shares.values(), strict=True)]
-    rows = [figure(f"gap: {name}", values, "ratio") for name, values in shares.items()]
-    rows.append(figure("gaps together", together, "ratio"))
-    if checkpoints > 0:
-        seconds = _number(beats[-1], "uptime_s") - _number(beats[0], "uptime_s")
-        spent_s = sum(shares["checkpoint"][1:]) / max(len(beats) - 1, 1) * seconds
-        rows.append(figure("a checkpoint in the training thread", [spent_s / checkpoints], "s"))
-    return rows
-
-
-def _beats(scene: Scene) -> list[dict[str, object]]:
-    return list(read_jsonl(scene.paths.process_heartbeat("learner-0")))
-
-
-def _updates(scene: Scene) -> float:
-    last = last_record(scene.paths.process_heartbeat("learner-0")) or {}
-    return _number(last, "updates_here")
-
-
-def _number(record: Mapping[str, object], name: str) -> float:
-    value = record.get(name)
-    return float(value) if isinstance(value, int | float) else 0.0

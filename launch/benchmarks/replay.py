@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
@@ -28,15 +28,18 @@ from common.shared_slots import slot_bytes
 from common.transport import ZmqNetwork
 from common.transport_probe import PlainPuller
 from launch.benchmarks.blocks import BLOCK_ITEMS
-from launch.benchmarks.buffer_calls import bench_calls
+from launch.benchmarks.buffer_calls import bench_calls, bench_capacities
+from launch.benchmarks.growth import BYTES, MemoryWatch
 from launch.benchmarks.measure import Effort, Result, Row, against_first, figure, measure
+from launch.benchmarks.per import CAPACITIES
 from launch.benchmarks.scene import Scene, Talker, open_scene
 
 START_DEADLINE_S = 60.0
-BYTES = "byte"
 STEPS_IN = "agent step/s"
 SAMPLES_OUT = "sample/s"
+ASKED_STEPS = "steps in: asked for while samples go out"
 NO_BALANCE_AGENT_STEPS = 1_000_000_000
+Rates = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +77,17 @@ def run(effort: Effort) -> Result:
         window_s=effort.seconds(4.0, 0.7),
         rounds=effort.turns(5, 2),
     )
-    spec = plan.settings.spec
-    calls = measure(bench_calls(spec, plan.capacity, plan.batch_size), effort.turns(100, 10))
-    return Result([*serve(plan), *calls.rows])
+    spec, turns = plan.settings.spec, effort.turns(100, 10)
+    served = serve(plan)
+    calls = measure(bench_calls(spec, plan.capacity, plan.batch_size), turns)
+    capacities = CAPACITIES[:2] if effort.quick else CAPACITIES
+    by_capacity = measure(bench_capacities(spec, capacities, plan.batch_size), turns)
+    return Result(
+        [*served.rows, *calls.rows, *by_capacity.rows], (*served.notes, *by_capacity.notes)
+    )
 
 
-def serve(plan: ReplayPlan) -> list[Row]:
+def serve(plan: ReplayPlan) -> Result:
     """Figures of the server process."""
     with open_scene(plan.settings) as scene:
         scene.start_program("replay_server")
@@ -107,36 +115,26 @@ class Site:
             for index in range(plan.senders)
         ]
         self._values: dict[str, list[float]] = defaultdict(list)
-        self._quiet_bytes: list[int] = []
+        self._beside: dict[str, list[float]] = defaultdict(list)
+        self._memory = MemoryWatch(lambda: self._server.memory_info().rss)
 
-    def measure(self) -> list[Row]:
+    def measure(self) -> Result:
         await_welcome(self._scene, self._control)
         empty_bytes = self._server.memory_info().rss
         self._fill()
         full_bytes, size = self._server.memory_info().rss, self._status().size
-        began_s = time.monotonic()
         for _ in range(self._plan.rounds):
             self._round()
-        minutes = (time.monotonic() - began_s) / 60
-        # The first rounds bring the slots that batches are written to and the buffers of sockets.
-        settled = self._quiet_bytes[2:] or self._quiet_bytes[-1:]
-        growth = float(settled[-1] - settled[0])
-        return [
-            *against_first(self._rows()),
-            figure("memory per stored transition", [(full_bytes - empty_bytes) / size], BYTES),
-            figure("memory of the server between batches", settled, BYTES),
-            figure(f"its growth in {minutes:.0f} minutes", [growth], BYTES),
+        per_transition = (full_bytes - empty_bytes) / size
+        rows = [
+            *rate_rows(self._values, self._beside, self._plan.incoming_agent_steps_per_s),
+            figure("memory per stored transition", [per_transition], BYTES),
+            *self._memory.rows(),
         ]
+        return Result(rows, self._memory.notes())
 
     def close(self) -> None:
         self._network.close()
-
-    def _rows(self) -> list[Row]:
-        rows = []
-        for name, values in self._values.items():
-            unit = STEPS_IN if name.startswith("steps in") else SAMPLES_OUT
-            rows.append(figure(name, values, unit, group=unit))
-        return rows
 
     def _round(self) -> None:
         """Each of them once; the first of both groups are what plain sockets do."""
@@ -145,14 +143,14 @@ class Site:
         values[f"steps in: raw ZeroMQ, {senders}"].append(self._plain_steps_per_s())
         values[f"steps in: replay server, {senders}"].append(self._steps_per_s())
         # Here no batch is under way, which over the wire is 29 MB each.
-        self._quiet_bytes.append(self._server.memory_info().rss)
+        self._memory.read()
         values["samples out: raw ZeroMQ"].append(self._plain_samples_per_s())
         values["samples out: memcpy"].append(self._copied_samples_per_s())
         while_in = f"while {plan.incoming_agent_steps_per_s:,.0f} steps/s come in"
         for transport in ("shared", "wire"):
             out, came_in = self._samples_per_s(transport)
             values[f"samples out: {transport}, {while_in}"].append(out)
-            values[f"steps in: while samples go out, {transport}"].append(came_in)
+            self._beside[f"steps in: while samples go out, {transport}"].append(came_in)
 
     def _fill(self) -> None:
         deadline_s = time.monotonic() + START_DEADLINE_S + self._plan.capacity / 1_000
@@ -266,6 +264,15 @@ class Site:
             if time.monotonic() > deadline_s:
                 raise BenchmarkFailed("the replay server does not answer")
         return message
+
+
+def rate_rows(values: Rates, beside: Rates, asked_per_s: float) -> list[Row]:
+    """Against plain sockets; what came in `beside` the samples against what was asked for."""
+    units = {name: STEPS_IN if name.startswith("steps in") else SAMPLES_OUT for name in values}
+    rows = [figure(name, values[name], unit, group=unit) for name, unit in units.items()]
+    for name, rates in {ASKED_STEPS: [asked_per_s], **beside}.items():
+        rows.append(figure(name, rates, STEPS_IN, group=ASKED_STEPS))
+    return against_first(rows)
 
 
 def await_welcome(scene: Scene, link: ServerLink) -> None:

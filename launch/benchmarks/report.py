@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from typing import Self
 
 from rich.console import Console
 
@@ -49,13 +51,59 @@ def _processor() -> str:
     return names[0] if names else platform.processor()
 
 
+class Findings:
+    """What was measured so far: tables as they come, or one document at the end."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        machine: Mapping[str, object],
+        console: Console,
+        *,
+        as_document: bool,
+    ) -> None:
+        self._machine = machine
+        self._names = names
+        self._console = console
+        self._as_document = as_document
+        self._results: dict[str, Result] = {}
+
+    def __enter__(self) -> Self:
+        if not self._as_document:
+            facts = ", ".join(f"{name} {value}" for name, value in self._machine.items())
+            self._console.out(facts, highlight=False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Whatever ended it: what has been measured is worth keeping."""
+        if self._as_document:
+            document = as_json(self._results, self._machine)
+            if len(self._results) < len(self._names):
+                document["notes"] = [*_notes(self._results), self.missing()]
+            self._console.out(json.dumps(document, indent=2), highlight=False)
+
+    def add(self, name: str, result: Result) -> None:
+        self._results[name] = result
+        if not self._as_document:
+            show({name: result}, self._console)
+
+    def missing(self) -> str:
+        """In words; a benchmark that was stopped in its middle is not measured."""
+        names = [name for name in self._names if name not in self._results]
+        return f"not measured: {', '.join(names)}" if names else "all was measured"
+
+
 def as_json(results: Results, machine: Mapping[str, object]) -> dict[str, object]:
     return {
         "machine": dict(machine),
         "results": {name: [asdict(row) for row in result.rows] for name, result in results.items()},
         "lines": {name: list(result.lines) for name, result in results.items() if result.lines},
-        "notes": [note for result in results.values() for note in result.notes],
+        "notes": _notes(results),
     }
+
+
+def _notes(results: Results) -> list[str]:
+    return [note for result in results.values() for note in result.notes]
 
 
 def write_csv(folder: Path, name: str, result: Result, machine: Mapping[str, object]) -> Path:

@@ -86,7 +86,7 @@ def watch_run(words: Sequence[str], seconds: float) -> RunFigures:
     """Run until it learns, then for some seconds more."""
     with launched(words) as scene:
         paths = scene.paths
-        scene.wait_until("the first update", lambda: _updates(paths) > 0, START_DEADLINE_S)
+        scene.wait_until("the first update", lambda: count_updates(paths) > 0, START_DEADLINE_S)
         began_s, began_at = time.monotonic(), time.time()
         scene.wait_until(
             "the end of the window",
@@ -113,7 +113,8 @@ def _after(path: Path, since: float) -> list[dict[str, object]]:
     return [line for line in read_jsonl(path) if number(line, "time") >= since]
 
 
-def _updates(paths: RunPaths) -> float:
+def count_updates(paths: RunPaths) -> float:
+    """As the newest line of metrics tells it."""
     return number(last_record(paths.metrics) or {}, "updates")
 
 

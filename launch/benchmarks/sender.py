@@ -25,6 +25,7 @@ from launch.benchmarks.blocks import random_block
 from launch.benchmarks.scene import answer, commands
 
 WAIT_MS = 5
+DRAIN_DEADLINE_S = 5.0
 
 
 class Sender:
@@ -55,7 +56,10 @@ class Sender:
                 self._sink.submit(message, frames, block.num_items)
                 sent += block.num_items
             self._sink.pump(0 if may_send else WAIT_MS)
-        return int(counts.acked_agent_steps) - int(before)
+        acked = int(counts.acked_agent_steps) - int(before)
+        # What is still under way must not count in the next window.
+        self._sink.drain(DRAIN_DEADLINE_S)
+        return acked
 
     def plain_frames(self) -> list[Any]:
         message = self._message()

@@ -3,12 +3,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from launch.benchmark import BENCHES, main
+from common.errors import BenchmarkFailed
+from launch import benchmark
+from launch.benchmark import BENCHES, BenchArgs, main
 from launch.benchmarks.measure import Result, Row
 from launch.benchmarks.report import as_json, machine_facts, show, write_csv
 
@@ -105,11 +109,167 @@ def test_what_cannot_be_measured_is_refused_in_one_line(
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["pipeline", "--picture", "shares.bmp"], "--picture must end in .png or .svg"),
+        (["pipeline", "--picture", "taken/shares.png"], "cannot write to the folder taken"),
+        (["all", "--picture", "folder.svg"], "cannot write folder.svg: Is a directory"),
+        (["per", "--csv", "taken"], "cannot write to the folder taken"),
+        (["per", "--csv", "taken/deeper"], "cannot write to the folder taken/deeper"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_refused_before_anything_is_measured(
+    words: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("")
+    (tmp_path / "folder.svg").mkdir()
+    monkeypatch.setattr(benchmark, "run_all", _never)
+
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_a_picture_without_matplotlib_is_refused_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("launch.benchmarks.outputs.find_spec", lambda _name: None)
+    monkeypatch.setattr(benchmark, "run_all", _never)
+
+    assert main(["all", "--picture", "shares.png"]) == 2
+    assert "--picture needs matplotlib" in capsys.readouterr().err
+
+
+def test_the_folder_that_overlap_writes_to_unasked_is_looked_at_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at: list[Path] = []
+    monkeypatch.setattr(benchmark, "require_folder", looked_at.append)
+
+    for name in ("per", "overlap"):
+        benchmark.check_outputs([name], BenchArgs(name=name))
+
+    assert looked_at == [Path()]
+
+
+def _never(_names: Sequence[str], _args: BenchArgs) -> Iterator[tuple[str, Result]]:
+    raise AssertionError("measured all the same")
+
+
+def _measured_until(error: BaseException | None = None) -> object:
+    """As `run_all`, whose first two benchmarks succeed."""
+
+    def measured(names: Sequence[str], _args: BenchArgs) -> Iterator[tuple[str, Result]]:
+        for name in names[:2]:
+            yield name, Result([_row(f"row of {name}", "s", 1.0, None)], (f"note of {name}",))
+        if error is not None:
+            raise error
+
+    return measured
+
+
+def test_every_table_is_printed_as_soon_as_it_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed: list[str] = []
+
+    def measured(_names: Sequence[str], _args: BenchArgs) -> Iterator[tuple[str, Result]]:
+        for name in ("env", "per"):
+            printed.append(capsys.readouterr().out)
+            yield name, Result([_row(f"row of {name}", "s", 1.0, None)])
+
+    monkeypatch.setattr(benchmark, "run_all", measured)
+
+    assert main(["all"]) == 0
+    before, after_env = printed
+    assert "cores" in before
+    assert "row of env" in after_env
+    assert "row of per" in capsys.readouterr().out
+
+
+def test_what_was_measured_before_ctrl_c_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(benchmark, "run_all", _measured_until(KeyboardInterrupt()))
+
+    assert main(["all"]) == 130
+    said = capsys.readouterr()
+    assert "row of env" in said.out
+    assert "row of per" in said.out
+    assert said.err.startswith("[benchmark] stopped; not measured: replay, weights, learner, actor")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(KeyboardInterrupt(), 130), (BenchmarkFailed("the server ended"), 2)]
+)
+def test_json_is_one_document_of_what_there_is_whatever_ended_it(
+    error: BaseException,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(benchmark, "run_all", _measured_until(error))
+
+    assert main(["all", "--json"]) == code
+    document = json.loads(capsys.readouterr().out)
+    assert list(document["results"]) == ["env", "per"]
+    *notes, missing = document["notes"]
+    assert notes == ["note of env", "note of per"]
+    assert missing.startswith("not measured: replay, weights")
+
+
+def test_json_is_kept_by_a_benchmark_that_is_told_to_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(benchmark, "run_all", _measured_until(SystemExit(143)))
+
+    with pytest.raises(SystemExit):
+        main(["all", "--json"])
+
+    assert list(json.loads(capsys.readouterr().out)["results"]) == ["env", "per"]
+
+
+def test_nothing_is_said_to_be_missing_when_all_was_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(benchmark, "run_all", _measured_until())
+
+    assert main(["env", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == ["note of env"]
+
+
 def test_a_result_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(Exception, match="cannot write"):
         write_csv(tmp_path / "file", "per", Result([_row("a", "s", 1.0, None)]), {})
+
+
+def test_torch_is_loaded_with_threads_that_sleep_and_others_are_started_as_always(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    policies: list[str | None] = []
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+    before = dict(os.environ)
+
+    def load(_threads: int) -> None:
+        policies.extend(map(os.environ.get, ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")))
+
+    monkeypatch.setattr(benchmark, "limit_torch_threads", load)
+
+    benchmark.load_torch()
+
+    assert policies == ["PASSIVE", "0"]
+    assert dict(os.environ) == before
 
 
 def test_every_benchmark_has_its_module() -> None:

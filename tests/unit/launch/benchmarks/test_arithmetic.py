@@ -28,6 +28,34 @@ def test_every_update_is_told_in_operations_and_compared_with_its_precision() ->
     assert len(contenders) == 4
 
 
+def test_an_update_counts_its_own_operations_in_whatever_precision() -> None:
+    """Or the rate of a row would be that of another network."""
+    sizes = {"small": 100, "nature": 300}
+
+    contenders, _ = update_contenders(
+        list(sizes), ["off", "bfloat16"], lambda network, _precision: product(sizes[network])
+    )
+
+    assert {name: one.units_per_turn for name, one in contenders.items()} == {
+        "arithmetic: update, small, float32": 200,
+        "arithmetic: update, small, bfloat16": 200,
+        "arithmetic: update, nature, float32": 600,
+        "arithmetic: update, nature, bfloat16": 600,
+    }
+    assert all(one.is_rate for one in contenders.values())
+
+
+def test_a_product_is_of_the_precision_that_its_row_names() -> None:
+    contenders = product_contenders(["off", "bfloat16"])
+
+    results = {name.rpartition(", ")[2]: one.work() for name, one in contenders.items()}
+
+    assert {name: getattr(result, "dtype", None) for name, result in results.items()} == {
+        "float32": torch.float32,
+        "bfloat16": torch.bfloat16,
+    }
+
+
 def test_a_product_counts_two_operations_per_pair() -> None:
     (contender,) = product_contenders(["off"]).values()
 

@@ -1,14 +1,25 @@
 from __future__ import annotations
 
 import copy
+import time
+from collections.abc import Mapping
 
 import pytest
 import torch
 
-from common.errors import BenchmarkFailed
+from common.batch import Batch
 from common.networks import build_network
 from common.specs import DataSpec
-from launch.benchmarks.learner import GAPS, random_batch, rows_of
+from launch.benchmarks import learner
+from launch.benchmarks.gaps import GapPlan
+from launch.benchmarks.learner import (
+    LearnerPlan,
+    compare_arithmetic,
+    compare_threads,
+    compare_updates,
+    random_batch,
+)
+from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, figure
 from launch.benchmarks.plain_update import PlainLearner
 from launch.benchmarks.update_variants import VARIANTS
 from learner.update import Learner, UpdateSettings
@@ -72,19 +83,140 @@ def test_batches_are_as_the_replay_server_sends_them() -> None:
     assert (batch.actions < SPEC.num_actions).all()
 
 
-def test_gaps_are_everything_but_the_update() -> None:
-    beats = [
-        {"uptime_s": uptime_s, "share_wait": 0.5, "share_checkpoint": 0.1, "share_forward": 0.3}
-        for uptime_s in (10.0, 20.0, 30.0)
-    ]
+class FakeLearner:
+    """Says what it was built for."""
 
-    rows = {row.contender: row for row in rows_of(beats, checkpoints=4)}
+    def __init__(self, name: str) -> None:
+        self.name = name
 
-    assert {f"gap: {name}" for name in GAPS} < rows.keys()
-    assert rows["gaps together"].median == pytest.approx(0.6)
-    assert rows["a checkpoint in the training thread"].median == pytest.approx(0.1 * 20 / 4)
+    def compile(self, _batch: Batch) -> bool:
+        return True
+
+    def update(self, batch: Batch) -> str:
+        return f"{self.name} with {batch.size}"
 
 
-def test_a_silent_learner_is_an_error() -> None:
-    with pytest.raises(BenchmarkFailed):
-        rows_of([], checkpoints=0)
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> list[FakeLearner]:
+    """Our learners are fakes, and this processor multiplies bfloat16."""
+    made: list[FakeLearner] = []
+
+    def make(_spec: DataSpec, precision: str, kind: str = "small") -> FakeLearner:
+        made.append(FakeLearner(f"{kind} in {precision}"))
+        return made[-1]
+
+    monkeypatch.setattr(learner, "_our_learner", make)
+    monkeypatch.setattr(learner, "has_fast_bfloat16", lambda: True)
+    return made
+
+
+@pytest.fixture
+def benches(monkeypatch: pytest.MonkeyPatch) -> list[Bench]:
+    """What would be measured."""
+    seen: list[Bench] = []
+
+    def keep(bench: Bench, _rounds: int) -> Result:
+        seen.append(bench)
+        return Result([], bench.notes)
+
+    monkeypatch.setattr(learner, "measure", keep)
+    return seen
+
+
+def done(contender: Contender) -> object:
+    return contender.work()
+
+
+@pytest.mark.usefixtures("fakes")
+def test_our_update_is_compared_with_the_plain_one_in_each_precision(benches: list[Bench]) -> None:
+    result = compare_updates(LearnerPlan(batch_size=2))
+
+    (bench,) = benches
+    assert next(iter(bench.contenders)) == "update: plain"
+    assert {contender.group for contender in bench.contenders.values()} == {"update"}
+    ours = {name: done(one) for name, one in bench.contenders.items() if ": ours" in name}
+    assert ours == {
+        "update: ours": "small in off with 2",
+        "update: ours, bfloat16": "small in bfloat16 with 2",
+        "update: ours, compiled": "small in off with 2",
+        "update: ours, bfloat16, compiled": "small in bfloat16 with 2",
+    }
+    assert result.notes == ()
+
+
+@pytest.mark.usefixtures("benches")
+def test_an_update_that_cannot_be_compiled_is_left_out_with_a_note(
+    monkeypatch: pytest.MonkeyPatch, fakes: list[FakeLearner]
+) -> None:
+    monkeypatch.setattr(FakeLearner, "compile", lambda _self, _batch: False)
+
+    result = compare_updates(LearnerPlan(batch_size=2))
+
+    assert result.notes == ("the compiled update is not measured: torch.compile fails here",)
+    assert len(fakes) == 3
+
+
+@pytest.mark.usefixtures("benches")
+def test_a_processor_without_bfloat16_is_measured_without_it(
+    monkeypatch: pytest.MonkeyPatch, fakes: list[FakeLearner]
+) -> None:
+    monkeypatch.setattr(learner, "has_fast_bfloat16", lambda: False)
+
+    result = compare_updates(LearnerPlan(batch_size=2, compiles=False))
+
+    assert result.notes == ("bfloat16 is not measured: this CPU does not multiply it",)
+    assert [fake.name for fake in fakes] == ["small in off"]
+
+
+@pytest.mark.usefixtures("fakes")
+def test_a_larger_batch_is_measured_as_large_as_its_row_says(benches: list[Bench]) -> None:
+    compare_arithmetic(LearnerPlan(batch_size=2), rounds=1)
+
+    (bench,) = benches
+    assert bench.clock is time.thread_time
+    by_batch = {name: one for name, one in bench.contenders.items() if one.group == "batch"}
+    assert {name: done(one) for name, one in by_batch.items()} == {
+        f"update: ours, batch {size}": f"small in off with {size}" for size in (32, 64, 128, 256)
+    }
+
+
+@pytest.mark.usefixtures("fakes")
+def test_updates_of_both_networks_and_products_have_one_thread_and_two(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[Mapping[str, Contender]] = []
+
+    def keep(contenders: Mapping[str, Contender], _rounds: int) -> Result:
+        seen.append(contenders)
+        return Result([])
+
+    monkeypatch.setattr(learner, "measure_threads", keep)
+
+    compare_threads(LearnerPlan(batch_size=2), rounds=1)
+
+    (contenders,) = seen
+    updates = {name: one for name, one in contenders.items() if one.unit == "update"}
+    assert {name: done(one) for name, one in updates.items()} == {
+        "update: ours, small, float32": "small in off with 2",
+        "update: ours, small, bfloat16": "small in bfloat16 with 2",
+        "update: ours, nature, float32": "nature in off with 2",
+        "update: ours, nature, bfloat16": "nature in bfloat16 with 2",
+    }
+    assert sum(one.unit == "MFLOP" for one in contenders.values()) == 2
+
+
+@pytest.mark.usefixtures("fakes", "benches")
+def test_the_gaps_are_measured_in_each_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[GapPlan] = []
+
+    def gaps(plan: GapPlan) -> list[Row]:
+        plans.append(plan)
+        return [figure(f"gaps of {plan.precision}", [1.0], "ratio")]
+
+    monkeypatch.setattr(learner, "gap_rows", gaps)
+    monkeypatch.setattr(learner, "measure_threads", lambda _contenders, _rounds: Result([]))
+
+    result = learner.run(Effort(quick=True))
+
+    assert [(plan.precision, plan.seconds) for plan in plans] == [("off", 6.0), ("bfloat16", 6.0)]
+    assert [row.contender for row in result.rows][-2:] == ["gaps of off", "gaps of bfloat16"]

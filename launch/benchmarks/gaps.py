@@ -1,0 +1,136 @@
+"""A part of the benchmark `learner`: the gaps between the updates of a real learner process.
+
+It is fed by a real replay server that always has data, and tells of its time in metrics.jsonl: each
+line is about the time since the line before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from common.config import ActorSettings, EnvSettings, LearnerSettings, ReplaySettings, Settings
+from common.devices import learner_thread_count
+from common.errors import BenchmarkFailed
+from common.jsonl import read_jsonl
+from common.phases import PHASES
+from launch.benchmarks.arithmetic import PRECISIONS, Precision
+from launch.benchmarks.measure import Row, against_first, figure
+from launch.benchmarks.replay import NO_BALANCE_AGENT_STEPS
+from launch.benchmarks.runs import count_updates, number
+from launch.benchmarks.scene import Scene, Talker, open_scene
+
+UPDATE = ("forward", "backward", "optimizer", "device")
+"""Phases of the learner that are the update itself; all else is a gap, claimed or not."""
+GAPS = (*(phase for phase in PHASES["learner"] if phase not in UPDATE), "other")
+START_DEADLINE_S = 120.0
+NO_MILESTONE_AGENT_STEPS = 1_000_000_000
+Lines = Sequence[Mapping[str, object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapPlan:
+    precision: Precision = "off"
+    seconds: float = 40.0
+    """That the learner process is watched."""
+    env: EnvSettings = field(default_factory=EnvSettings)
+    """Whose observations it trains on."""
+
+    @property
+    def settings(self) -> Settings:
+        """Learning never waits for play, and between two lines there is at most one checkpoint."""
+        base = Settings()
+        return replace(
+            base,
+            run=replace(base.run, device="cpu", metrics_interval_s=min(1.0, self.seconds / 4)),
+            env=self.env,
+            actor=ActorSettings(actors=1),
+            replay=ReplaySettings(
+                capacity=10_000,
+                learning_starts=1_000,
+                balance_slack_agent_steps=NO_BALANCE_AGENT_STEPS,
+            ),
+            learner=LearnerSettings(
+                mixed_precision=self.precision,
+                checkpoint_interval_s=min(5.0, self.seconds / 2),
+                keep_checkpoints=1_000,
+            ),
+            evaluation=replace(base.evaluation, eval_interval_agent_steps=NO_MILESTONE_AGENT_STEPS),
+        )
+
+
+def gap_rows(plan: GapPlan) -> list[Row]:
+    """Shares of the time of a learner process that has all the data it wants."""
+    settings = plan.settings
+    with open_scene(settings) as scene:
+        scene.start_program("replay_server")
+        threads = learner_thread_count(settings.learner.learner_threads)
+        scene.start_program("learner", "--resume", "none", threads=threads)
+        job = {"config": str(scene.paths.config), "index": 0}
+        sender = Talker(scene, "sender-0", "launch.benchmarks.sender", job)
+        sender.tell({"seconds": START_DEADLINE_S + plan.seconds, "agent_steps_per_s": 1_000})
+        has_learned = "the first update"
+        scene.wait_until(has_learned, lambda: count_updates(scene.paths) > 0, START_DEADLINE_S)
+        intervals = max(round(plan.seconds / settings.run.metrics_interval_s), 2)
+        deadline_s = 3 * plan.seconds + START_DEADLINE_S
+        scene.wait_until("metrics", lambda: len(_lines(scene)) > intervals, deadline_s)
+        return rows_of(_lines(scene), PRECISIONS[plan.precision])
+
+
+def _lines(scene: Scene) -> Lines:
+    """From the first update on: the line that tells of it is about time before it, too."""
+    return [line for line in read_jsonl(scene.paths.metrics) if number(line, "updates") > 0]
+
+
+def rows_of(lines: Lines, name: str) -> list[Row]:
+    """Of the intervals between lines; the first line only tells when the first of them began."""
+    if len(lines) < 2:  # noqa: PLR2004 - an interval has two ends
+        raise BenchmarkFailed("the learner told nothing of its time")
+    shares = _shares(lines[1:])
+    gaps = {phase: shares[phase] for phase in GAPS}
+    together = [sum(values) for values in zip(*gaps.values(), strict=True)]
+    return [
+        *(figure(f"gap: {phase}, {name}", values, "ratio") for phase, values in gaps.items()),
+        figure(f"gaps together, {name}", together, "ratio"),
+        *_checkpoint_rows(lines, shares, name),
+    ]
+
+
+def _shares(lines: Lines) -> dict[str, list[float]]:
+    """Of every phase, and of what no phase claims: the turns of the loop."""
+    told = {
+        phase: [number(line, f"{phase}_share_learner") for line in lines]
+        for phase in PHASES["learner"]
+    }
+    claimed = [sum(values) for values in zip(*told.values(), strict=True)]
+    return {**told, "other": [max(1.0 - share, 0.0) for share in claimed]}
+
+
+def _checkpoint_rows(lines: Lines, shares: Mapping[str, list[float]], name: str) -> list[Row]:
+    """What a checkpoint takes from the training, against an update in the same intervals."""
+    seconds = _differences(lines, "run_time_s")
+    counts = _differences(lines, "updates")
+    in_update = [sum(values) for values in zip(*(shares[phase] for phase in UPDATE), strict=True)]
+    update_s = [
+        share * interval_s / count
+        for share, interval_s, count in zip(in_update, seconds, counts, strict=True)
+        if count > 0
+    ]
+    checkpoint_s = [
+        share * interval_s
+        for share, interval_s in zip(shares["checkpoint"], seconds, strict=True)
+        if share > 0
+    ]
+    named = {
+        f"an update in the learner process, {name}": update_s,
+        f"a checkpoint in the training thread, {name}": checkpoint_s,
+    }
+    group = f"checkpoint {name}"
+    return against_first(
+        [figure(who, values, "s", group=group) for who, values in named.items() if values]
+    )
+
+
+def _differences(lines: Lines, name: str) -> list[float]:
+    return [number(after, name) - number(before, name) for before, after in pairwise(lines)]

@@ -18,7 +18,7 @@ from common.config import Settings
 from common.errors import ConfigError
 from launch.benchmarks.extras import missing_note
 from launch.benchmarks.measure import Effort, Result, Row, against_first, figure
-from launch.benchmarks.runs import require_figures, watch_run
+from launch.benchmarks.runs import RunFigures, require_figures, watch_run
 from launch.benchmarks.scene import Talker, open_scene
 
 SB3 = "Stable-Baselines3 DQN, 8 SubprocVecEnv"
@@ -26,15 +26,14 @@ SPEED = "agent step/s"
 SHARE = "share of time"
 START_DEADLINE_S = 300.0
 PARTS = ("actors", "replay", "learner")
+EIGHT = ("--actors", "2", "--envs-per-actor", "4", "--block-steps", "32")
+"""Environments, as the reference has."""
+NATURE = ("--network", "nature", *EIGHT)
+HALF = ("--mixed-precision", "bfloat16")
 CONTENDERS: Mapping[str, Sequence[str]] = {
-    "ours, network nature, 8 actors": (
-        *("--network", "nature"),
-        *("--actors", "8", "--block-steps", "32"),
-    ),
-    "ours, network nature, 8 actors, bfloat16": (
-        *("--network", "nature", "--mixed-precision", "bfloat16"),
-        *("--actors", "8", "--block-steps", "32"),
-    ),
+    "ours, network nature": NATURE,
+    "ours, network nature, bfloat16": (*NATURE, *HALF),
+    "ours, network nature, bfloat16, two threads": (*NATURE, *HALF, "--learner-threads", "2"),
     "ours, preset laptop": ("--preset", "laptop"),
 }
 """Flags of `launch/local.py`."""
@@ -46,7 +45,9 @@ class PipelinePlan:
     cores: Sequence[str] = (REFERENCE_CORE,)
     """All play on each; the first is that of the reference."""
     seconds: float = 60.0
-    """That each contender is watched, from its first update on."""
+    """That each contender is watched."""
+    settle_s: float = 15.0
+    """From the first update of ours until then."""
     rounds: int = 3
     learning_starts: int = 1_000
     has_reference: bool = True
@@ -60,13 +61,17 @@ class PipelinePlan:
             *("--metrics-interval-s", str(min(1.0, self.seconds / 4))),
         )
 
+    def watch(self, words: Sequence[str], core: str) -> RunFigures:
+        return watch_run([*words, *self.words(core)], self.seconds, settle_s=self.settle_s)
+
 
 def run(effort: Effort) -> Result:
     if effort.picture:
         _require_matplotlib()
     plan = PipelinePlan(
         cores=choose_cores(effort),
-        seconds=effort.seconds(60.0, 6.0),
+        seconds=effort.seconds(40.0, 6.0),
+        settle_s=effort.seconds(15.0, 0.0),
         rounds=effort.turns(3, 1),
         learning_starts=300 if effort.quick else 1_000,
     )
@@ -99,7 +104,7 @@ def run_pipeline(plan: PipelinePlan) -> tuple[Result, dict[str, Shares]]:
             speeds[f"{SB3}, {core}"].append(reference_speed(plan, core))
         for name, words in plan.contenders.items():
             title = f"{name}, {core}"
-            figures = require_figures(watch_run([*words, *plan.words(core)], plan.seconds), name)
+            figures = require_figures(plan.watch(words, core), name)
             speeds[title].append(figures.per_second("global_step"))
             shares[title] = {part: figures.shares(part) for part in PARTS}
     rows = [figure(name, values, SPEED, group="speed") for name, values in speeds.items()]

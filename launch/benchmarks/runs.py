@@ -82,11 +82,16 @@ def launched(words: Sequence[str]) -> Iterator[Scene]:
             scene.stop()
 
 
-def watch_run(words: Sequence[str], seconds: float) -> RunFigures:
-    """Run until it learns, then for some seconds more."""
+def watch_run(words: Sequence[str], seconds: float, *, settle_s: float = 0.0) -> RunFigures:
+    """Run until it learns and has settled, then for some seconds more.
+
+    At first the actors fill the slack that the balance leaves them: that is faster than what they
+    can keep up.
+    """
     with launched(words) as scene:
         paths = scene.paths
         scene.wait_until("the first update", lambda: count_updates(paths) > 0, START_DEADLINE_S)
+        scene.pause(settle_s)
         began_s, began_at = time.monotonic(), time.time()
         scene.wait_until(
             "the end of the window",

@@ -1,7 +1,7 @@
 """A helper process of the benchmark `pipeline`: Stable-Baselines3's DQN on the same environment.
 
-Its own Nature network, as many samples per agent step as we take, as many processes as we have
-actors; torch may use every core.
+Its own Nature network, as many samples per agent step as we take, as many environments as we have,
+each in a process; torch may use every core.
 """
 
 from __future__ import annotations

@@ -84,6 +84,11 @@ class Scene:
             time.sleep(0.02)
         return time.monotonic() - began_s
 
+    def pause(self, seconds: float) -> None:
+        """Let the processes go on; raise when one ends."""
+        ends_s = time.monotonic() + seconds
+        self.wait_until("time to pass", lambda: time.monotonic() >= ends_s, 2 * seconds + 1)
+
     def last_lines(self, name: str) -> str:
         log = self._log(name)
         said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""

@@ -104,6 +104,7 @@ def test_a_whole_run_says_where_its_time_goes() -> None:
     plan = PipelinePlan(
         cores=("nes_py",),
         seconds=1.0,
+        settle_s=0.2,
         rounds=1,
         learning_starts=100,
         has_reference=False,

@@ -125,10 +125,16 @@ def test_overlap_compares_both_modes_at_every_place(
 def test_without_stable_baselines_a_note_says_what_to_install(
     figures: RunFigures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "find_spec", lambda _name: None)
-    monkeypatch.setattr(pipeline, "watch_run", lambda _words, _seconds: figures)
+    settled: list[float] = []
 
-    result, shares = run_pipeline(PipelinePlan(rounds=2))
+    def watch(_words: Sequence[str], _seconds: float, *, settle_s: float) -> RunFigures:
+        settled.append(settle_s)
+        return figures
+
+    monkeypatch.setattr(pipeline, "find_spec", lambda _name: None)
+    monkeypatch.setattr(pipeline, "watch_run", watch)
+
+    result, shares = run_pipeline(PipelinePlan(rounds=2, settle_s=7.0))
 
     assert "Stable-Baselines3 is not measured" in result.notes[0]
     assert 'pip install "warpzone[bench]"' in result.notes[0]
@@ -136,6 +142,7 @@ def test_without_stable_baselines_a_note_says_what_to_install(
         f"{name}, nes_py" for name in pipeline.CONTENDERS
     ]
     assert list(shares) == [f"{name}, nes_py" for name in pipeline.CONTENDERS]
+    assert set(settled) == {7.0}
     assert all(run["learner"]["forward"] == [0.4] for run in shares.values())
 
 
@@ -149,7 +156,7 @@ def test_the_reference_plays_on_each_core_in_turn_and_is_first_on_nes_py(
         return 10.0
 
     monkeypatch.setattr(pipeline, "find_spec", lambda _name: object())
-    monkeypatch.setattr(pipeline, "watch_run", lambda _words, _seconds: figures)
+    monkeypatch.setattr(pipeline, "watch_run", lambda *_, **__: figures)
     monkeypatch.setattr(pipeline, "reference_speed", reference)
 
     result, _ = run_pipeline(PipelinePlan(rounds=2, cores=("nes_py", "native"), contenders={}))

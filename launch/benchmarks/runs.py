@@ -61,13 +61,15 @@ def number(record: Mapping[str, object], name: str) -> float:
 
 
 @contextmanager
-def launched(words: Sequence[str]) -> Iterator[Scene]:
+def launched(
+    words: Sequence[str], longest_minutes: float = LONGEST_RUN_MINUTES
+) -> Iterator[Scene]:
     """A run in a folder of its own; stopped as with Ctrl-C, so that it saves and cleans up."""
     with tempfile.TemporaryDirectory(prefix="warpzone-bench-") as name:
         folder = Path(name)
         scene = Scene(Settings(), RunPaths(folder / RUN), folder)
         # The limit ends a run whose benchmark was killed before it could.
-        limit = ("--max-minutes", str(LONGEST_RUN_MINUTES))
+        limit = ("--max-minutes", str(longest_minutes))
         place = ("--runs-dir", name, "--run", RUN, "--plain", *limit)
         process = scene.start("launcher", ["-m", "launch.local", *words, *place])
         try:
@@ -86,7 +88,7 @@ def watch_run(words: Sequence[str], seconds: float) -> RunFigures:
     """Run until it learns, then for some seconds more."""
     with launched(words) as scene:
         paths = scene.paths
-        scene.wait_until("the first update", lambda: _updates(paths) > 0, START_DEADLINE_S)
+        scene.wait_until("the first update", lambda: updates_of(paths) > 0, START_DEADLINE_S)
         began_s, began_at = time.monotonic(), time.time()
         scene.wait_until(
             "the end of the window",
@@ -113,7 +115,8 @@ def _after(path: Path, since: float) -> list[dict[str, object]]:
     return [line for line in read_jsonl(path) if number(line, "time") >= since]
 
 
-def _updates(paths: RunPaths) -> float:
+def updates_of(paths: RunPaths) -> float:
+    """As the newest line of metrics tells."""
     return number(last_record(paths.metrics) or {}, "updates")
 
 

@@ -61,9 +61,7 @@ def number(record: Mapping[str, object], name: str) -> float:
 
 
 @contextmanager
-def launched(
-    words: Sequence[str], longest_minutes: float = LONGEST_RUN_MINUTES
-) -> Iterator[Scene]:
+def launched(words: Sequence[str], longest_minutes: float = LONGEST_RUN_MINUTES) -> Iterator[Scene]:
     """A run in a folder of its own; stopped as with Ctrl-C, so that it saves and cleans up."""
     with tempfile.TemporaryDirectory(prefix="warpzone-bench-") as name:
         folder = Path(name)

@@ -65,6 +65,7 @@ def make_app(library: Library, rules: Rules, streams: StreamCount | None = None)
     add_page(app, room)
     add_runs(app, room)
     add_pictures(app, room)
+    add_films(app, room)
     add_controls(app, room)
     return Guard(app, rules)
 
@@ -198,6 +199,8 @@ def add_pictures(app: FastAPI, room: Room) -> None:
             raise HTTPException(404, "there is no picture of this stage")
         return answer(content, "image/png")
 
+
+def add_films(app: FastAPI, room: Room) -> None:
     @app.api_route("/api/runs/{run}/films/{name}", methods=READ)
     def film(run: str, name: str, request: Request) -> Response:
         reader = reader_of(room, run)

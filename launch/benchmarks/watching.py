@@ -51,7 +51,7 @@ class Look:
 
 
 LOOKS: Mapping[str, Look] = {
-    "control room, nobody looks": Look(),
+    "nobody looks": Look(),
     "one viewer, one actor live": Look(viewers=1, live=("actor-0",)),
     "100 viewers": Look(viewers=100),
 }
@@ -88,7 +88,7 @@ class Turn:
 
 def run(effort: Effort) -> Result:
     core = import_module("actor.env.core_choice").choose_core(effort.core).name
-    looks, notes = LOOKS, ()
+    looks, notes = LOOKS, tuple[str, ...]()
     try:
         require_extra()
     except ConfigError as error:
@@ -193,14 +193,14 @@ def rows_of(turns: Sequence[Turn]) -> list[Row]:
     for name in looks:
         cores = [turn.room_cores for turn in turns if turn.look == name]
         memory = [turn.room_mb for turn in turns if turn.look == name]
-        rows.append(figure(f"{name}: processor of the control room", cores, "core"))
-        rows.append(figure(f"{name}: memory of the control room", memory, "MB"))
+        rows.append(figure(f"processor of the room: {name}", cores, "core"))
+        rows.append(figure(f"memory of the room: {name}", memory, "MB"))
     return rows
 
 
 def rate_row(turns: Sequence[Turn], look: str, counter: str) -> Row:
     rates = [turn.rates[counter] for turn in turns if turn.look == look]
-    return figure(f"{look}: {counter}", rates, f"{counter.removesuffix('s')}/s", group=counter)
+    return figure(f"{counter}: {look}", rates, f"{counter.removesuffix('s')}/s", group=counter)
 
 
 def ratio_row(turns: Sequence[Turn], look: str, counter: str) -> Row:
@@ -210,4 +210,4 @@ def ratio_row(turns: Sequence[Turn], look: str, counter: str) -> Row:
         for before, turn, after in zip(turns, turns[1:], turns[2:], strict=False)
         if turn.look == look
     ]
-    return figure(f"{look}: {counter} against the turns beside it", shares, "share")
+    return figure(f"share of {counter}: {look}", shares, "share")

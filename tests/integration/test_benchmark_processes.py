@@ -115,9 +115,9 @@ def test_looking_is_measured_in_a_run_that_goes_on() -> None:
     assert [turn.look for turn in turns][1::2] == ["nobody", "three"]
     assert len({turn.look for turn in turns[::2]}) == 1
     assert all(rate > 0 for turn in turns for rate in turn.rates.values())
-    assert rows["three: updates against the turns beside it"].median > 0
-    assert rows["three: processor of the control room"].median > 0
-    assert rows["nobody: memory of the control room"].median > 10
+    assert rows["share of updates: three"].median > 0
+    assert rows["processor of the room: three"].median > 0
+    assert rows["memory of the room: nobody"].median > 10
 
 
 @pytest.mark.nightly

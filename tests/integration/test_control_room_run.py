@@ -44,6 +44,7 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
+@pytest.mark.timeout(240)
 def test_a_real_run_is_watched_broken_and_steered(browser: Browser, tmp_path: Path) -> None:
     """Curves, the game live, a killed actor, changes that are confirmed; one run for all."""
     run = LaunchedRun(tmp_path, "--plain", *MARIO)

@@ -82,7 +82,7 @@ export class ControlsView {
     if (!history.length) return fill(this.history, el("p", { class: "note" }, "Nobody has changed anything."));
     fill(
       this.history,
-      el("ul", { class: "feed" }, history.map((one) => el("li", {}, el("i", { class: "dot", "data-level": one.refused ? "bad" : "good" }), el("span", {}, `${one.name} ${one.value === null || one.value === undefined ? "" : figure(one.value)} `, el("span", { class: "note" }, `by ${one.who ?? "?"}${one.refused ? `, refused: ${one.refused}` : ""}`)), el("time", {}, clock(one.time))))),
+      el("ul", { class: "feed" }, history.map((one) => el("li", {}, el("i", { class: "dot", "data-level": one.refused ? "bad" : "good" }), el("span", {}, `${one.name} ${one.name in ACTIONS ? "" : figure(one.value)} `, el("span", { class: "note" }, `by ${one.who ?? "?"}${one.refused ? `, refused: ${one.refused}` : ""}`)), el("time", {}, clock(one.time))))),
     );
   }
 }

@@ -23,7 +23,7 @@ def test_a_machine_that_slows_down_evenly_is_no_cost_of_looking() -> None:
 
     rows = by_name([turn(look, 500.0 - 10.0 * n, 0.02) for n, look in enumerate(looks)])
 
-    share = rows[f"{LOOK}: agent steps against the turns beside it"]
+    share = rows[f"share of agent steps: {LOOK}"]
     assert share.median == share.low_quartile == share.high_quartile == pytest.approx(1.0)
 
 
@@ -33,22 +33,22 @@ def test_what_looking_costs_shows_against_the_turns_beside_it() -> None:
 
     rows = by_name([turn(look, rate) for look, rate in zip(looks, rates, strict=True)])
 
-    assert rows[f"{LOOK}: updates against the turns beside it"].median == pytest.approx(0.95)
-    assert rows[f"{LOOK}: agent steps"].ratio == pytest.approx(570 / 400)
-    assert rows[f"{ALONE}: agent steps"].unit == "agent step/s"
+    assert rows[f"share of updates: {LOOK}"].median == pytest.approx(0.95)
+    assert rows[f"agent steps: {LOOK}"].ratio == pytest.approx(570 / 400)
+    assert rows[f"agent steps: {ALONE}"].unit == "agent step/s"
 
 
 def test_the_control_room_tells_what_it_used_itself() -> None:
     rows = by_name([turn(ALONE, 400.0), turn(LOOK, 400.0, 0.04), turn(ALONE, 400.0)])
 
-    assert rows[f"{LOOK}: processor of the control room"].median == 0.04
-    assert rows[f"{LOOK}: memory of the control room"].median == 80.0
+    assert rows[f"processor of the room: {LOOK}"].median == 0.04
+    assert rows[f"memory of the room: {LOOK}"].median == 80.0
 
 
 def test_without_the_control_room_the_run_is_measured_alone() -> None:
     rows = rows_of([turn(ALONE, 400.0)])
 
-    assert [row.contender for row in rows] == [f"{ALONE}: agent steps", f"{ALONE}: updates"]
+    assert [row.contender for row in rows] == [f"agent steps: {ALONE}", f"updates: {ALONE}"]
 
 
 def test_the_rate_of_a_part_is_that_of_all_its_processes_between_their_own_heartbeats() -> None:

@@ -65,13 +65,16 @@ class WatchPlan:
     rounds: int = 12
     seconds: float = 10.0
     """Of a turn."""
+    warm_up_s: float = 0.0
+    """After the first update, in which the actors have run ahead of the learner."""
     settle_s: float = 2.0
     """Before each turn, so that starting a control room is not in it."""
 
     @property
     def longest_minutes(self) -> float:
         turns = 2 * self.rounds * len(self.looks) + 1
-        return (START_DEADLINE_S + turns * (self.seconds + self.settle_s + SWITCH_S)) / 60
+        start_s = START_DEADLINE_S + self.warm_up_s
+        return (start_s + turns * (self.seconds + self.settle_s + SWITCH_S)) / 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,7 @@ def run(effort: Effort) -> Result:
         looks=looks,
         rounds=effort.turns(12, 1),
         seconds=effort.seconds(10.0, 3.0),
+        warm_up_s=effort.seconds(30.0, 0.0),
     )
     return Result(rows_of(take_turns(plan)), notes)
 
@@ -111,6 +115,7 @@ def take_turns(plan: WatchPlan) -> list[Turn]:
     with launched(plan.words, plan.longest_minutes) as scene:
         paths = scene.paths
         scene.wait_until("the first update", lambda: updates_of(paths) > 0, START_DEADLINE_S)
+        _pause(scene, plan.warm_up_s)
         return [take_turn(scene, plan, name) for name in (*order, ALONE)]
 
 

@@ -26,12 +26,23 @@ MAX_DEATHS: Final = 2_000
 MAX_PATH: Final = 2_000
 MAX_FRONTIER: Final = 1_000
 WRITE_INTERVAL_S: Final = 20.0
+SCREEN_HEIGHT: Final = 256
+LEAP: Final = 128
+"""Pixels that nobody rises within an agent step: the console counts a fall out of the screen so."""
 Spot = tuple[int, int, int]
-"""Area, x, y."""
+"""Area, x, y; y is below 0 where Mario has fallen out of the screen."""
 
 
 def spot_of(info: Info) -> Spot:
     return int(info.get("area", 0)), int(info["x_pos"]), int(info.get("y_pos", 0))
+
+
+def after(before: Spot | None, spot: Spot) -> Spot:
+    """The same place, below the screen if that is where he fell: one byte tells the height."""
+    area, x, y = spot
+    if before is None or before[0] != area or y - before[2] <= LEAP:
+        return spot
+    return area, x, y - SCREEN_HEIGHT
 
 
 @dataclass(slots=True)
@@ -81,7 +92,7 @@ class LevelNotes:
 
     def note(self, stage: str, info: Info, path: list[Spot]) -> None:
         """`path` is that of the episode; it grows here."""
-        spot = area, x, _ = spot_of(info)
+        spot = area, x, _ = after(path[-1] if path else None, spot_of(info))
         self._of(stage).visits[area, x // BIN_PIXELS] += 1
         if len(path) < MAX_PATH:
             path.append(spot)

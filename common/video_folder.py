@@ -9,7 +9,8 @@ from typing import Final
 
 from common.atomic_files import TEMPORARY_PREFIX
 
-_NAME: Final = re.compile(r"eval-(\d{11})-(?:best|worst)\.(?:mp4|png)")
+FILM_FILE: Final = re.compile(r"eval-(\d{11})-(best|worst)\.(mp4|png)")
+"""Agent steps, which of the two, and what: the film or its contact sheet."""
 
 
 def film_name(agent_steps: int, which: str) -> str:
@@ -27,7 +28,7 @@ def prune_films(folder: Path, keep: int) -> None:
     for path in _entries(folder):
         if path.name.startswith(TEMPORARY_PREFIX):
             _remove(path)
-        if named := _NAME.fullmatch(path.name):
+        if named := FILM_FILE.fullmatch(path.name):
             evaluation = named[1]
             files_by_evaluation.setdefault(evaluation, []).append(path)
             with contextlib.suppress(OSError):

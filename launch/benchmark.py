@@ -30,6 +30,7 @@ BENCHES = {
     "pipeline": "where the time of a whole run goes; against Stable-Baselines3",
     "overlap": "lockstep against parallel processes, over actors and block sizes",
     "startup": "from the command line to the first block; --help of every command",
+    "watching": "what a control room and its viewers cost a run",
 }
 PROGRAM = Program(
     name="python launch/benchmark.py",

@@ -17,12 +17,21 @@ from common.evaluation import EpisodeResult, EpisodeTask, EvaluationPlan
 from common.game import parse_stage
 from common.models import ModelPlace, Which, find_model
 from launch.play_film import check_film_path, film_episodes
-from launch.play_terminal import AgentsSeat, Builders, Pace, PersonsSeat, show_episodes
+from launch.play_terminal import (
+    AgentsSeat,
+    Builders,
+    Pace,
+    PersonsSeat,
+    in_terminal,
+    show_episodes,
+)
+from launch.play_window import in_window, require_window
 from launch.terminal import require_terminal
 
 PROGRAM = Program(
     name="python launch/play.py",
-    description="""Watch a trained agent in the terminal, film it, or play the same game yourself.
+    description="""Watch a trained agent in the terminal or in a window, film it, or play the same
+game yourself.
 
 The terminal must know 24-bit colours; over ssh it works as well. q or Ctrl-C ends. With --human:
 arrow keys walk until space or another arrow, z jumps, c hops, x switches running on and off.
@@ -30,6 +39,7 @@ arrow keys walk until space or another arrow, z jumps, c hops, x switches runnin
 Examples:
   python launch/play.py docs/models/1-1
   python launch/play.py runs/first --stage 1-2 --episodes 1 --speed 2
+  python launch/play.py runs/first --window
   python launch/play.py runs/first --video first.mp4
   python launch/play.py docs/models/1-1 --human
 
@@ -57,6 +67,8 @@ class PlayArgs:
     """1 is the speed of the game, 60 frames a second."""
     video: str = ""
     """Write a film instead: FILE.mp4 or FILE.gif, and FILE.png with its contact sheet."""
+    window: bool = False
+    """Show it in a window instead of the terminal, where there is a display."""
     human: bool = False
     """Play yourself; at the end the agent plays from the same starts, and both are compared."""
     which: Which = "best"
@@ -73,6 +85,8 @@ class PlayArgs:
             raise ConfigError(f"--speed must be from 0.05 to 100, got {self.speed}")
         if self.human and self.video:
             raise ConfigError("--human and --video contradict each other; drop one")
+        if self.window and self.video:
+            raise ConfigError("--window and --video contradict each other; drop one")
         if self.stage:
             parse_stage(self.stage)
 
@@ -92,6 +106,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise ConfigError("which network? give a checkpoint or a run, for example runs/default")
         if args.video:
             check_film_path(Path(args.video))
+        elif args.window:
+            require_window()
         else:
             require_terminal(with_keyboard=args.human)
         place = find_model(Path(args.model), args.which)
@@ -115,6 +131,7 @@ def play(args: PlayArgs, place: ModelPlace) -> list[str]:
     # Launch does not import the programs; it loads them by name, as their command lines are.
     show = cast(Builders, importlib.import_module("actor.show"))
     core = "fceumm" if args.core == "auto" and env.core == "fceumm" else args.core
+    opening = in_window if args.window else in_terminal
     pace = Pace(agent_step_s=env.frame_skip / GAME_FRAMES_PER_S / args.speed)
     agent = show.agent_player(place, core, args.weights)
     try:
@@ -122,9 +139,9 @@ def play(args: PlayArgs, place: ModelPlace) -> list[str]:
             results = film_episodes(agent, tasks, Path(args.video), pace)
             return [*(told(one) for one in results), f"wrote {args.video}"]
         if not args.human:
-            return [told(one) for one in show_episodes(AgentsSeat(agent), tasks, pace)]
+            return [told(one) for one in show_episodes(AgentsSeat(agent), tasks, pace, opening)]
         person = show.person_player(place, core)
-        yours = show_episodes(PersonsSeat(person, show.PERSONS_ACTIONS), tasks, pace)
+        yours = show_episodes(PersonsSeat(person, show.PERSONS_ACTIONS), tasks, pace, opening)
         person.close()
         return compare(yours, [agent.play(task).result for task in tasks[: len(yours)]])
     finally:

@@ -1,9 +1,10 @@
-"""Episodes in a terminal, at the pace of the game: somebody watches, or plays."""
+"""Episodes in a terminal or a window, at the pace of the game: somebody watches, or plays."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -124,13 +125,45 @@ class PersonsSeat:
         return self.player.step(action_of(self._controller.next_buttons(), self._action_set))
 
 
-def show_episodes(seat: Seat, tasks: Sequence[EpisodeTask], pace: Pace) -> list[EpisodeResult]:
+class Display(Protocol):
+    """Where moments are drawn and keys are read."""
+
+    def draw(self, moment: Moment, notes: Sequence[str]) -> None: ...
+
+    def keys(self, wait_s: float = 0.0) -> list[str]:
+        """Names of the keys that were pressed, waiting a while for the first of them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalDisplay:
+    terminal: Terminal
+
+    def draw(self, moment: Moment, notes: Sequence[str]) -> None:
+        self.terminal.draw(lay_out(moment, self.terminal.area, notes))
+
+    def keys(self, wait_s: float = 0.0) -> list[str]:
+        return keys_in(self.terminal.keys(wait_s))
+
+
+@contextmanager
+def in_terminal() -> Iterator[Display]:
+    with opened_terminal() as terminal:
+        yield TerminalDisplay(terminal)
+
+
+Opening = Callable[[], AbstractContextManager[Display]]
+
+
+def show_episodes(
+    seat: Seat, tasks: Sequence[EpisodeTask], pace: Pace, opening: Opening = in_terminal
+) -> list[EpisodeResult]:
     """The episodes that were played to their end, until the person had enough."""
     results = []
-    with opened_terminal() as terminal:
+    with opening() as display:
         for number, task in enumerate(tasks, start=1):
             seat.begin(task)
-            screen = Screen(terminal, seat, f"episode {number} of {len(tasks)}")
+            screen = Screen(display, seat, f"episode {number} of {len(tasks)}")
             result = _show_one(screen, seat, pace)
             if result is None:
                 break
@@ -140,18 +173,17 @@ def show_episodes(seat: Seat, tasks: Sequence[EpisodeTask], pace: Pace) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """Where an episode is drawn."""
+    """An episode on a display."""
 
-    terminal: Terminal
+    display: Display
     seat: Seat
     title: str
 
     def draw(self) -> None:
-        notes = (self.title, "", *self.seat.notes)
-        self.terminal.draw(lay_out(self.seat.player.look(), self.terminal.area, notes))
+        self.display.draw(self.seat.player.look(), (self.title, "", *self.seat.notes))
 
     def wait_for_keys(self) -> list[str]:
-        while not (keys := keys_in(self.terminal.keys(wait_s=1.0))):
+        while not (keys := self.display.keys(wait_s=1.0)):
             pass
         return keys
 
@@ -169,5 +201,5 @@ def _show_one(screen: Screen, seat: Seat, pace: Pace) -> EpisodeResult | None:
         if played is not None:
             time.sleep(min(END_S, END_AGENT_STEPS * pace.agent_step_s))
             return played.result
-        keys = keys_in(screen.terminal.keys())
+        keys = screen.display.keys()
     return None

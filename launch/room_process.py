@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
 
@@ -33,8 +34,16 @@ def require_extra() -> None:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoomPlace:
+    """Where a control room answers, and which process it is."""
+
+    port: int
+    pid: int
+
+
 @contextmanager
-def room_beside(paths: RunPaths, console: Console) -> Iterator[None]:
+def room_beside(paths: RunPaths, console: Console) -> Iterator[RoomPlace]:
     """Show all runs of the folder at a free port of this machine while the block goes on."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         process = _start(paths, listener)
@@ -42,7 +51,7 @@ def room_beside(paths: RunPaths, console: Console) -> Iterator[None]:
     address = f"http://127.0.0.1:{port}/#now/{paths.root.name}"
     console.print(f"control room: {address}", markup=False, highlight=False, soft_wrap=True)
     try:
-        yield
+        yield RoomPlace(port=port, pid=process.pid)
     finally:
         _end(process)
 

@@ -27,6 +27,8 @@ class ControlSpec:
     kind: Literal["number", "action"] = "number"
     least: float = 0.0
     most: float = 0.0
+    metric: str = ""
+    """In which the run tells the value in force; empty for an action."""
 
     def check(self, value: float | None) -> float | None:
         """The value to send; None for an action."""
@@ -46,24 +48,28 @@ CONTROLS: Final = (
         meaning="how often the learner uses each agent step that is played",
         least=0.01,
         most=1_000.0,
+        metric="samples_per_insert_target",
     ),
     ControlSpec(
         name="exploration_scale",
         title="Exploration scale",
         meaning="factor on the epsilons of all actors",
         most=MAX_EXPLORATION_SCALE,
+        metric="adaptive_exploration_scale",
     ),
     ControlSpec(
         name="lr_scale",
         title="Learning-rate scale",
         meaning="factor on the learning rate",
         most=MAX_LR_SCALE,
+        metric="adaptive_lr_scale",
     ),
     ControlSpec(
         name="distance_weight",
         title="Distance weight",
         meaning="shaped reward per pixel of progress",
         most=MAX_DISTANCE_WEIGHT,
+        metric="adaptive_distance_weight_effective",
     ),
     ControlSpec(
         name="checkpoint",

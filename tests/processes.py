@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 import psutil
 
@@ -83,6 +85,14 @@ def end(process: subprocess.Popen[str]) -> None:
     process.wait()
     if process.stdout is not None:
         process.stdout.close()
+
+
+def address_in(output: IO[str] | None) -> str:
+    """The first address of this machine that a program tells."""
+    for line in output or ():
+        if match := re.search(r"http://127\.0\.0\.1:\d+", line):
+            return match[0]
+    raise AssertionError("it ended without an address")
 
 
 def processes_mentioning(text: str) -> list[psutil.Process]:

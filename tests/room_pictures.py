@@ -33,20 +33,23 @@ class PictureArgs:
     output: str = "docs/images"
     """Folder for the pictures. -o for short."""
     light: bool = False
+    """The light theme; the names of the pictures then end in -light."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(PROGRAM, command_words(argv, "--runs"), PictureArgs())
     rules = Rules(token=TOKEN, allow_control=True)
     with served_room(Path(args.runs), rules) as port, chromium() as browser:
-        for size, kind in ((DESKTOP, ""), (PHONE, "-phone")):
+        theme = "-light" if args.light else ""
+        for size, kind in ((DESKTOP, theme), (PHONE, f"-phone{theme}")):
             with opened_page(browser, size=size, light=args.light) as page:
                 page.goto(f"http://127.0.0.1:{port}/#token={TOKEN}")
                 for view in args.views.split(","):
                     page.goto(f"http://127.0.0.1:{port}/#{view}/{args.run}")
                     page.wait_for_timeout(SETTLE_MS)
                     path = Path(args.output) / f"control-room-{view}{kind}.png"
-                    page.screenshot(path=path)
+                    # The films are below everything else.
+                    page.screenshot(path=path, full_page=size == DESKTOP and view == "now")
                     shrink(path)
     return 0
 

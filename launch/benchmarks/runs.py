@@ -61,13 +61,13 @@ def number(record: Mapping[str, object], name: str) -> float:
 
 
 @contextmanager
-def launched(words: Sequence[str]) -> Iterator[Scene]:
+def launched(words: Sequence[str], longest_minutes: float = LONGEST_RUN_MINUTES) -> Iterator[Scene]:
     """A run in a folder of its own; stopped as with Ctrl-C, so that it saves and cleans up."""
     with tempfile.TemporaryDirectory(prefix="warpzone-bench-") as name:
         folder = Path(name)
         scene = Scene(Settings(), RunPaths(folder / RUN), folder)
         # The limit ends a run whose benchmark was killed before it could.
-        limit = ("--max-minutes", str(LONGEST_RUN_MINUTES))
+        limit = ("--max-minutes", str(longest_minutes))
         place = ("--runs-dir", name, "--run", RUN, "--plain", *limit)
         process = scene.start("launcher", ["-m", "launch.local", *words, *place])
         try:

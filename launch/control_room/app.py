@@ -13,10 +13,12 @@ from fastapi import FastAPI, HTTPException, Request
 from starlette.responses import Response
 
 from common.ids import PEER_ID_PATTERN
+from common.video_folder import FILM_FILE
 from launch.control_room.control_desk import MAX_BODY_BYTES, ControlDesk, describe_controls
 from launch.control_room.curves import CurveQuery, draw
 from launch.control_room.episode_log import STAGE_PATTERN
 from launch.control_room.event_stream import EventStream, SharedEvents, StreamCount
+from launch.control_room.film_files import UnsatisfiableRange, read_film
 from launch.control_room.level_maps import picture_of
 from launch.control_room.library import Library
 from launch.control_room.machines import log_of
@@ -63,6 +65,7 @@ def make_app(library: Library, rules: Rules, streams: StreamCount | None = None)
     add_page(app, room)
     add_runs(app, room)
     add_pictures(app, room)
+    add_films(app, room)
     add_controls(app, room)
     return Guard(app, rules)
 
@@ -195,6 +198,23 @@ def add_pictures(app: FastAPI, room: Room) -> None:
         if content is None or picture_of(folder, checked) is None:
             raise HTTPException(404, "there is no picture of this stage")
         return answer(content, "image/png")
+
+
+def add_films(app: FastAPI, room: Room) -> None:
+    @app.api_route("/api/runs/{run}/films/{name}", methods=READ)
+    def film(run: str, name: str, request: Request) -> Response:
+        reader = reader_of(room, run)
+        path = reader.paths.videos / _match(FILM_FILE, name)
+        try:
+            part = read_film(path, request.headers.get("range", ""))
+        except UnsatisfiableRange as error:
+            headers = {"content-range": f"bytes */{error.size}"}
+            raise HTTPException(416, "the film ends before that", headers) from error
+        if part is None:
+            raise HTTPException(404, "there is no such film")
+        told = answer(part.content, part.media_type, status=206 if part.is_partial else 200)
+        told.headers.update(part.headers)
+        return told
 
 
 def _processes(reader: RunReader) -> list[Json]:

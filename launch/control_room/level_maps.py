@@ -122,7 +122,7 @@ def _best(part: Json) -> tuple[float, list[list[float | None]]]:
 
 
 def _frontier(parts: Sequence[Json]) -> list[tuple[float, float]]:
-    """The farthest x of all actors over agent steps."""
+    """The farthest x of all actors over agent steps, one for each number of them."""
     told = []
     for part in parts:
         steps = part.get("frontier")
@@ -131,6 +131,8 @@ def _frontier(parts: Sequence[Json]) -> list[tuple[float, float]]:
                 told.append((number(entry[0]) or 0.0, number(entry[1]) or 0.0))
     rising: list[tuple[float, float]] = []
     for step, x in sorted(told):
-        if not rising or x > rising[-1][1]:
+        if rising and rising[-1][0] == step:
+            rising[-1] = (step, max(x, rising[-1][1]))
+        elif not rising or x > rising[-1][1]:
             rising.append((step, x))
     return rising

@@ -28,6 +28,8 @@ END_LINE: Final = re.compile(
     r"^(?P<when>\S+ \S+) \w+ \[.*?\] process ended(?P<how>, restarting| for good) "
     r"child=(?P<child>\S+) reason=(?P<reason>.*) exit_code=(?P<code>-?\d+) restarts=(?P<count>\d+)"
 )
+STOPPED: Final = "stopped"
+"""The last word of an actor that was told to end: it is not missing."""
 SHOWN: Final[tuple[str, ...]] = (
     *("time", "role", "index", "pid", "uptime_s", "state", "progress", "progress_per_s"),
     *("cpu_percent", "rss_mb", "threads", "open_files", "share_wait", "weight_version"),
@@ -108,6 +110,8 @@ def judge(beat: Mapping[str, object], state: RunState, life: Life) -> tuple[Leve
     if state.over:
         return "ended", "ended"
     silent_s = life.now_s - (number(beat.get("time")) or 0.0)
+    if words == STOPPED and not _lives(beat, life):
+        return "ended", words
     if state.local and not _lives(beat, life):
         return "bad", f"gone for {max(silent_s, 0.0):.0f} s"
     if silent_s > life.silent_after_s:

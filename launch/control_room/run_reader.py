@@ -15,6 +15,7 @@ import numpy as np
 
 from common.run_paths import RunPaths
 from launch.control_room.episode_log import EpisodeLog
+from launch.control_room.film_files import newest_films
 from launch.control_room.level_maps import picture_of, read_maps, stage_map, stage_names
 from launch.control_room.line_tail import LineTail
 from launch.control_room.live_frames import LiveFrames
@@ -136,6 +137,7 @@ class RunReader:
             "shares": time_shares(self._last),
             "sparks": self._sparks(),
             "evaluations": newest_evaluations(list(self.evaluations), SHOWN_EVALUATIONS),
+            "films": newest_films(self.paths.videos),
             "processes": describe_processes(beats, read_ends(self.paths), state, life),
             "gpus": describe_gpus(beats),
             "rows": self.metrics.seen,

@@ -12,6 +12,7 @@ from launch.benchmarks.overlap import OverlapPlan, run_matrix
 from launch.benchmarks.pipeline import PipelinePlan, run_pipeline
 from launch.benchmarks.replay import ReplayPlan, serve
 from launch.benchmarks.startup import DEADLINE_S, StartPlan, bench_help, start_rows
+from launch.benchmarks.watching import Look, WatchPlan, rows_of, take_turns
 from launch.benchmarks.weights import WeightsPlan, publish_and_follow
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -130,6 +131,31 @@ def test_lockstep_is_compared_with_parallel_processes() -> None:
 
     assert [line["mode"] for line in result.lines] == ["lockstep", "parallel"]
     assert all(float(str(line["updates_per_sec_mean"])) > 0 for line in result.lines)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(240)
+def test_looking_is_measured_in_a_run_that_goes_on() -> None:
+    plan = WatchPlan(
+        words=(
+            *("--actors", "1", "--block-steps", "16", "--learning-starts", "100"),
+            *("--metrics-interval-s", "0.2", "--evaluators", "0", *CORRIDOR),
+        ),
+        looks={"nobody": Look(), "three": Look(viewers=3, live=("actor-0",))},
+        rounds=1,
+        seconds=2.0,
+        settle_s=0.5,
+    )
+
+    turns = take_turns(plan)
+
+    rows = {row.contender: row for row in rows_of(turns)}
+    assert [turn.look for turn in turns][1::2] == ["nobody", "three"]
+    assert len({turn.look for turn in turns[::2]}) == 1
+    assert all(rate > 0 for turn in turns for rate in turn.rates.values())
+    assert rows["share of updates: three"].median > 0
+    assert rows["processor of the room: three"].median > 0
+    assert rows["memory of the room: nobody"].median > 10
 
 
 @pytest.mark.nightly

@@ -1,13 +1,13 @@
-"""The page of the control room in a real browser, against files that change and against a run."""
+"""The page of the control room in a real browser, against files that change."""
 
 from __future__ import annotations
 
 import json
-import re
 import signal
 import threading
 import time
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
 import cv2
@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from common.films import Mp4Film
 from launch.control_room.security import Rules
 from tests.browser import DEADLINE_MS, PHONE, chromium, needs_chromium, opened_page
-from tests.launched_run import LaunchedRun
-from tests.processes import end, start
+from tests.processes import address_in, end, start
 from tests.run_folders import beat, make_run, metrics_record, write_lines
 from tests.served_room import served_room
 from tests.waiting import wait_until
@@ -27,6 +27,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, needs_chromium]
 
 TOKEN = "a-token-of-many-characters"  # noqa: S105 - of this test
 VIEWS = ("now", "live", "curves", "machines", "map", "controls")
+PLAY_TO_ITS_END = """async (video) => {
+    const ended = new Promise((done) => video.addEventListener("ended", done));
+    await video.play();
+    await ended;
+    return video.currentTime;
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +152,29 @@ def test_every_view_opens_on_a_phone_without_scrolling_sideways(
             assert page.locator(".tabs").bounding_box()["y"] > 700  # type: ignore[index]
 
 
+def test_the_films_of_the_last_evaluation_play(browser: Browser, tmp_path: Path) -> None:
+    videos = make_run(tmp_path).videos
+    videos.mkdir()
+    film = Mp4Film(pictures_per_s=Fraction(15), height=480, width=720)
+    for value in range(30):
+        film.add(np.full((480, 720, 3), 8 * value, dtype=np.uint8))
+    (videos / "eval-00000050000-best.mp4").write_bytes(film.finish())
+    sheet = cv2.imencode(".png", np.zeros((240, 256, 3), dtype=np.uint8))[1].tobytes()
+    (videos / "eval-00000050000-best.png").write_bytes(sheet)
+    # One page asks for them by itself, the other one with a token.
+    for token in ("", TOKEN):
+        rules = Rules(token=token, reading_needs_token=bool(token))
+        with served_room(tmp_path, rules) as port, opened_page(browser) as page:
+            page.goto(f"http://127.0.0.1:{port}/{f'#token={token}' if token else ''}")
+            expect(page.locator(".films")).to_contain_text("at 50,000 agent steps")
+            video = page.locator('video[data-film="best"]')
+            assert str(video.get_attribute("poster")).startswith("blob:" if token else "/api/")
+            seconds = video.evaluate(PLAY_TO_ITS_END)
+
+            assert seconds == pytest.approx(2.0, abs=0.2)
+            assert page.locator("video").count() == 1
+
+
 def test_the_switch_changes_the_theme_and_it_stays(
     browser: Browser, room: tuple[str, Path]
 ) -> None:
@@ -197,7 +226,7 @@ def test_the_page_comes_back_after_a_break(browser: Browser, tmp_path: Path) -> 
     words = ("launch/dashboard.py", str(tmp_path), "--port")
     first = start(*words, "0")
     try:
-        port = address_of(first.stdout.readline() if first.stdout else "").rpartition(":")[2]
+        port = address_in(first.stdout).rpartition(":")[2]
         with opened_page(browser) as page:
             page.goto(f"http://127.0.0.1:{port}#now/r")
             link = page.locator("#link")
@@ -214,62 +243,3 @@ def test_the_page_comes_back_after_a_break(browser: Browser, tmp_path: Path) -> 
                 end(second)
     finally:
         end(first)
-
-
-def address_of(line: str) -> str:
-    match = re.search(r"http://127\.0\.0\.1:\d+", line)
-    assert match is not None, line
-    return match[0]
-
-
-def test_a_real_run_is_watched_broken_and_steered(browser: Browser, tmp_path: Path) -> None:
-    """Real processes on the corridor: curves, a killed actor, a change that is confirmed."""
-    run = LaunchedRun(tmp_path, "--plain")
-    room = start(
-        *("launch/dashboard.py", str(tmp_path), "--port", "0"),
-        *("--allow-control", "--token", TOKEN),
-    )
-    try:
-        address = address_of(room.stdout.readline() if room.stdout else "")
-        run.wait_for("learner-0", "updates_here", 5)
-        with opened_page(browser) as page:
-            page.goto(f"{address}/#token={TOKEN}")
-            _see_curves_move(page, address)
-            _see_a_killed_actor(page, address, run)
-            _change_the_balance(page, address)
-        assert run.stop(signal.SIGINT).code == 130
-    finally:
-        end(room)
-        run.close()
-
-
-def _see_curves_move(page: Page, address: str) -> None:
-    page.goto(f"{address}/#curves/r")
-    panel = '[data-panel="steps-rate"]'
-    page.wait_for_selector(f"{panel}[data-last] canvas")
-    before = number_of(page, panel, "data-last")
-    wait_until("curves move", lambda: number_of(page, panel, "data-last") > before, 60.0)
-
-
-def _see_a_killed_actor(page: Page, address: str, run: LaunchedRun) -> None:
-    page.goto(f"{address}/#machines/r")
-    row = page.locator('[data-process="actor-1"]')
-    expect(row).to_have_attribute("data-level", re.compile("good|waiting"), timeout=DEADLINE_MS)
-    run.kill("actor-1")
-    expect(row).to_have_attribute("data-level", "bad", timeout=DEADLINE_MS)
-    expect(row).to_have_attribute("data-level", re.compile("good|waiting"), timeout=DEADLINE_MS)
-    expect(row.locator(".why")).to_have_text("ended by SIGKILL", timeout=DEADLINE_MS)
-    row.locator("summary").click()
-    expect(row.locator(".log")).to_contain_text("actor-1", timeout=DEADLINE_MS)
-
-
-def _change_the_balance(page: Page, address: str) -> None:
-    page.goto(f"{address}/#controls/r")
-    page.fill("#who", "Ada")
-    control = page.locator('[data-control="samples_per_insert"]')
-    control.locator("input").fill("3")
-    control.get_by_role("button").click()
-    words = "samples_per_insert 3 was passed on to the replay server: 3"
-    expect(control.locator("output")).to_have_text(words, timeout=DEADLINE_MS)
-    expect(control.locator("[data-current]")).to_have_text("; now 3", timeout=DEADLINE_MS)
-    expect(page.locator(".feed li").first).to_contain_text("by Ada (127.0.0.1)")

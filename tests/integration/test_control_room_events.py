@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import psutil
 import pytest
 
 from launch.control_room import event_stream
@@ -136,42 +134,3 @@ def test_a_run_that_is_deleted_ends_its_events_and_is_not_found(port: int, folde
         assert get(port, f"/api/runs/r/{path}").status_code == 404
     assert get(port, "/api/runs").json()["runs"] == []
     assert not (folder / "r").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_a_hundred_viewers_are_served_in_bounded_memory(folder: Path) -> None:
-    """Fifteen seconds stand for the minute: memory that grows shows itself in them."""
-    ended = threading.Event()
-    errors: list[httpx.HTTPError] = []
-    served: list[str] = []
-
-    def view(port: int) -> None:
-        try:
-            with open_events(port) as client, client.stream("GET", "/api/runs/r/events") as stream:
-                for event in events_of(stream):
-                    served.append(event["id"])
-                    client.get("/api/runs/r/curves?panels=loss,x,return,q").raise_for_status()
-                    if ended.is_set():
-                        return
-        except httpx.HTTPError as error:
-            if not ended.is_set():
-                errors.append(error)
-
-    with served_room(folder) as port:
-        viewers = [threading.Thread(target=view, args=(port,), daemon=True) for _ in range(100)]
-        for viewer in viewers:
-            viewer.start()
-        rss_mb = []
-        for step in range(15):
-            write_lines(folder / "r" / "metrics.jsonl", [metrics_record(10_000 + step)])
-            time.sleep(1.0)
-            rss_mb.append(psutil.Process().memory_info().rss / 2**20)
-        ended.set()
-        write_lines(folder / "r" / "metrics.jsonl", [metrics_record(20_000)])
-        for viewer in viewers:
-            viewer.join(15.0)
-
-    assert errors == []
-    assert len(served) >= 200
-    assert rss_mb[-1] - rss_mb[5] < 60.0

@@ -96,6 +96,11 @@ def test_an_unchanged_page_is_not_sent_again(port: int) -> None:
         "/api/runs/r/log/%2e%2e",
         "/api/runs/r/levels/..%2fsecret/picture",
         "/api/runs/r/live/..%2f..%2fsecret/frame",
+        "/api/runs/r/films/..%2f..%2f..%2fsecret",
+        "/api/runs/r/films/../../../secret",
+        "/api/runs/r/films/eval-00000000100-best.mp4%2f..%2f..%2f..%2f..%2fsecret",
+        "/api/runs/r/films/eval-00000000100-best.mp4%00",
+        "/api/runs/r/films/config.json",
         "//etc/passwd",
         "/api/runs/r/state/../../../../secret",
     ],
@@ -110,15 +115,36 @@ def test_no_address_leads_out_of_the_runs(port: int, path: str) -> None:
 
 def test_links_in_a_run_are_not_followed(port: int, folder: Path) -> None:
     secret = folder.parent / "secret"
-    for name in ("live/actor-0.jpg", "maps/1-1.png", "logs/actor-0.log"):
+    film = "eval-00000000100-best.mp4"
+    for name in ("live/actor-0.jpg", "maps/1-1.png", "logs/actor-0.log", f"videos/{film}"):
         path = folder / "r" / name
         path.parent.mkdir(exist_ok=True)
         path.symlink_to(secret)
     record = {"area": 1, "x0": 0, "width": 1, "height": 1}
     (folder / "r/maps/1-1.json").write_text(json.dumps(record), encoding="utf-8")
 
-    for rest in ("live/actor-0/frame", "levels/1-1/picture", "log/actor-0"):
+    for rest in ("live/actor-0/frame", "levels/1-1/picture", "log/actor-0", f"films/{film}"):
         assert SECRET not in get(port, f"/api/runs/r/{rest}").text
+
+
+def test_a_film_is_served_whole_and_in_parts(port: int, folder: Path) -> None:
+    videos = folder / "r" / "videos"
+    videos.mkdir()
+    (videos / "eval-00000000100-best.mp4").write_bytes(b"0123456789")
+    path = "/api/runs/r/films/eval-00000000100-best.mp4"
+
+    whole, part = get(port, path), get(port, path, Range="bytes=2-4")
+    beyond, missing = get(port, path, Range="bytes=10-"), get(port, path.replace("best", "worst"))
+
+    assert (whole.status_code, whole.content) == (200, b"0123456789")
+    assert whole.headers["content-type"] == "video/mp4"
+    assert whole.headers["accept-ranges"] == "bytes"
+    assert "media-src 'self'" in whole.headers["content-security-policy"]
+    assert (part.status_code, part.content) == (206, b"234")
+    assert part.headers["content-range"] == "bytes 2-4/10"
+    assert (beyond.status_code, beyond.headers["content-range"]) == (416, "bytes */10")
+    assert missing.status_code == 404
+    assert [film["which"] for film in get(port, "/api/runs/r/state").json()["films"]] == ["best"]
 
 
 @pytest.mark.parametrize(

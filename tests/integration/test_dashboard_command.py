@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
-import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.launched_run import LaunchedRun
-from tests.processes import end, processes_mentioning, run, start
+from tests.processes import address_in, end, processes_mentioning, run, start
 from tests.run_folders import make_run
 from tests.waiting import wait_until
 
@@ -21,21 +19,12 @@ pytestmark = pytest.mark.integration
 TOKEN = "a-token-of-many-characters"  # noqa: S105 - of this test
 
 
-def address_of(process: subprocess.Popen[str]) -> str:
-    """The first line that holds an address."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        if match := re.search(r"http://127\.0\.0\.1:\d+", line):
-            return match[0]
-    raise AssertionError("it ended without an address")
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_without_a_word(tmp_path: Path, number: signal.Signals, code: int) -> None:
     make_run(tmp_path)
     process = start("launch/dashboard.py", str(tmp_path), "--port", "0")
     try:
-        address = address_of(process)
+        address = address_in(process.stdout)
         assert httpx.get(f"{address}/api/runs", timeout=20.0).status_code == 200
         process.send_signal(number)
         output, _ = process.communicate(timeout=20)
@@ -50,7 +39,7 @@ def test_the_token_is_in_no_output_and_no_file(tmp_path: Path) -> None:
     words = ("launch/dashboard.py", str(tmp_path), "--port", "0", "--allow-control")
     process = start(*words, env={"WARPZONE_DASHBOARD_TOKEN": TOKEN})
     try:
-        address = address_of(process)
+        address = address_in(process.stdout)
         url = f"{address}/api/runs/r/control"
         for given in (TOKEN, "wrong"):
             headers = {"Authorization": f"Bearer {given}"}
@@ -77,7 +66,7 @@ def test_help_tells_how_to_use_it() -> None:
 def test_beside_a_run_it_ends_with_the_run(tmp_path: Path) -> None:
     launched = LaunchedRun(tmp_path, "--plain", "--dashboard")
     try:
-        address = address_of(launched.launcher)
+        address = address_in(launched.launcher.stdout)
         launched.wait_for("learner-0", "updates_here", 0)
         state = httpx.get(f"{address}/api/runs/r/state", timeout=30.0).json()
         rooms = processes_mentioning("launch.dashboard")
@@ -97,7 +86,7 @@ def test_beside_a_run_it_ends_with_the_run(tmp_path: Path) -> None:
 def test_a_launcher_that_is_killed_takes_it_along(tmp_path: Path) -> None:
     launched = LaunchedRun(tmp_path, "--plain", "--dashboard")
     try:
-        address_of(launched.launcher)
+        address_in(launched.launcher.stdout)
         launched.wait_for("actor-0", "progress", 0)
         rooms = processes_mentioning("launch.dashboard")
         ours = [room for room in rooms if str(tmp_path) in " ".join(room.cmdline())]

@@ -116,6 +116,7 @@ def test_a_gif_is_as_small_as_a_page_needs_it(tmp_path: Path) -> None:
         ((MODEL, "--episodes", "0"), "--episodes must be"),
         ((MODEL, "--speed", "0"), "--speed must be"),
         ((MODEL, "--human", "--video", "a.mp4"), "contradict"),
+        ((MODEL, "--window", "--video", "a.mp4"), "contradict"),
     ],
 )
 def test_wrong_words_are_refused_in_one_line(words: tuple[str, ...], expected: str) -> None:

@@ -34,6 +34,30 @@ def test_time_and_deaths_are_noted_where_they_happened(tmp_path: Path) -> None:
     assert told["deaths"] == [[5, 50, 79]]
 
 
+def test_a_fall_out_of_the_screen_is_below_it_not_above(tmp_path: Path) -> None:
+    notes = LevelNotes(tmp_path / "actor-0.json")
+    path = LanePath(notes)
+
+    path.begin()
+    for height in (79, 40, 12, 253):
+        path.note("1-1", {"x_pos": 1_128, "y_pos": height, "area": 5})
+    path.end(end(10))
+
+    assert stage_of(notes)["deaths"] == [[5, 1_128, -3]]
+
+
+def test_another_area_may_be_any_height_away(tmp_path: Path) -> None:
+    notes = LevelNotes(tmp_path / "actor-0.json")
+    path = LanePath(notes)
+
+    path.begin()
+    path.note("1-1", {"x_pos": 900, "y_pos": 20, "area": 5})
+    path.note("1-1", {"x_pos": 40, "y_pos": 220, "area": 6})
+    path.end(end(10))
+
+    assert stage_of(notes)["deaths"] == [[6, 40, 220]]
+
+
 def test_a_clear_is_no_death(tmp_path: Path) -> None:
     notes = LevelNotes(tmp_path / "actor-0.json")
 

@@ -10,10 +10,11 @@ from common.config import Settings
 from common.errors import ConfigError, PeerUnavailable
 from common.jsonl import JsonlWriter
 from common.messages import ControlReply, ControlRequest
+from common.metrics import METRIC_NAMES
 from common.run_paths import RunPaths
 from launch import run_controls
 from launch.control_room.control_desk import ControlDesk, describe_controls, parse_change
-from launch.run_controls import send_control
+from launch.run_controls import CONTROLS, send_control
 from launch.run_dir import write_config
 
 
@@ -100,3 +101,10 @@ def test_the_history_is_told_newest_first(paths: RunPaths) -> None:
 
     assert isinstance(history, list)
     assert [record["value"] for record in history] == [3.0, 2.0]
+
+
+def test_every_value_in_force_is_told_by_a_metric_of_the_run() -> None:
+    told = {control.name: control.metric for control in CONTROLS if control.kind == "number"}
+
+    assert set(told.values()) <= METRIC_NAMES
+    assert len(set(told.values())) == 4

@@ -5,7 +5,6 @@ import { el, fill } from "./dom.js";
 import { clock, figure } from "./words.js";
 
 const ACTIONS = { checkpoint: "Save", stop: "Stop" };
-const CURRENT = { samples_per_insert: "samples_per_insert_target" };
 
 export class ControlsView {
   constructor(root, page) {
@@ -19,10 +18,7 @@ export class ControlsView {
 
   update(state) {
     this.state = state;
-    for (const [name, metric] of Object.entries(CURRENT)) {
-      const shown = this.root.querySelector(`[data-current="${name}"]`);
-      if (shown) shown.textContent = `; now ${figure(state.metrics[metric])}`;
-    }
+    for (const shown of this.root.querySelectorAll("[data-metric]")) shown.textContent = `; now ${figure(state.metrics[shown.dataset.metric])}`;
   }
 
   async load() {
@@ -57,7 +53,7 @@ export class ControlsView {
     return el(
       "div",
       { class: "control", "data-control": control.name },
-      el("div", {}, el("b", {}, control.title), el("div", { class: "note" }, control.meaning, el("span", { "data-current": control.name }))),
+      el("div", {}, el("b", {}, control.title), el("div", { class: "note" }, control.meaning, control.metric ? el("span", { "data-metric": control.metric }) : "")),
       el("div", { class: "act" }, input, button),
       output,
     );
@@ -86,7 +82,7 @@ export class ControlsView {
     if (!history.length) return fill(this.history, el("p", { class: "note" }, "Nobody has changed anything."));
     fill(
       this.history,
-      el("ul", { class: "feed" }, history.map((one) => el("li", {}, el("i", { class: "dot", "data-level": one.refused ? "bad" : "good" }), el("span", {}, `${one.name} ${one.value === null || one.value === undefined ? "" : figure(one.value)} `, el("span", { class: "note" }, `by ${one.who ?? "?"}${one.refused ? `, refused: ${one.refused}` : ""}`)), el("time", {}, clock(one.time))))),
+      el("ul", { class: "feed" }, history.map((one) => el("li", {}, el("i", { class: "dot", "data-level": one.refused ? "bad" : "good" }), el("span", {}, `${one.name} ${one.name in ACTIONS ? "" : figure(one.value)} `, el("span", { class: "note" }, `by ${one.who ?? "?"}${one.refused ? `, refused: ${one.refused}` : ""}`)), el("time", {}, clock(one.time))))),
     );
   }
 }

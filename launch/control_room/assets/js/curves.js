@@ -196,7 +196,7 @@ class Chart {
     return {
       width: this.box.clientWidth || 400,
       height: this.box.clientHeight || 190,
-      padding: [10, 10, 0, 0],
+      padding: [10, 18, 0, 0],
       cursor: { sync: { key: "curves" }, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
       scales: { x: { time: view.axis === "time" }, y: { distr: panel.log_scale ? 3 : 1, range: panel.percent ? (_, low, high) => [0, Math.max(0.05, Math.min(1, high * 1.1))] : undefined } },
       axes: [{ ...axis, size: 28, values: xValues, space: 70 }, { ...axis, size: 52, space: 30, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : value(tick))) }],

@@ -6,6 +6,8 @@ import { count, figure } from "./words.js";
 
 const MAX_TILES = 9;
 const PERIOD_MS = 200;
+const WAITING = "waiting for the actor to show itself";
+const ENDED = "this run has ended";
 
 export class LiveView {
   constructor(root, page) {
@@ -36,6 +38,7 @@ export class LiveView {
       this.key = key;
       this.show();
     }
+    for (const tile of this.byName.values()) tile.dark.textContent = state.over ? ENDED : WAITING;
     this.note.textContent = state.over ? "This run has ended: there is nothing to see live." : "Actors draw only while somebody looks.";
   }
 
@@ -87,7 +90,7 @@ class Tile {
     this.canvas = el("canvas", { class: "game", width: 256, height: 240 });
     this.place = el("span", {}, name);
     this.stage = el("span", { hidden: true });
-    this.dark = el("div", { class: "dark" }, "waiting for the actor to show itself");
+    this.dark = el("div", { class: "dark" }, WAITING);
     this.what = el("div", { class: "what" });
     this.qs = el("div", { class: "qs" });
     this.root = el(

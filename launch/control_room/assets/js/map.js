@@ -199,7 +199,7 @@ export class MapView {
       {
         width: this.chart.clientWidth || 600,
         height: this.chart.clientHeight || 190,
-        padding: [10, 10, 0, 0],
+        padding: [10, 18, 0, 0],
         scales: { x: { time: false } },
         axes: [{ ...axis, size: 28, values: (_, ticks) => ticks.map((tick) => short(tick)) }, { ...axis, size: 52 }],
         series: [{}, { stroke: colour("--c3"), width: 1.8, paths: uPlot.paths.stepped({ align: 1 }), fill: `${colour("--c3")}1c` }],

@@ -1,6 +1,7 @@
 // Now: the run in figures, and who waits for whom.
 
 import { el, fill, seriesColour, spark } from "./dom.js";
+import { Films } from "./films.js";
 import { ago, clock, count, figure, percent, short } from "./words.js";
 
 const PARTS = { actors: "Actors", learner: "Learner", replay: "Replay server" };
@@ -13,7 +14,8 @@ export class NowView {
     this.kpis = el("section", { class: "grid kpis" });
     this.left = el("section", { class: "card" });
     this.right = el("section", { class: "card" });
-    root.append(this.hero, this.kpis, el("div", { class: "grid two" }, this.left, this.right));
+    this.films = new Films(page.run);
+    root.append(this.hero, this.kpis, el("div", { class: "grid two" }, this.left, this.right), this.films.root);
   }
 
   update(state) {
@@ -21,6 +23,7 @@ export class NowView {
     this.showFigures(state);
     this.showEvaluations(state);
     this.showNews(state);
+    this.films.update(state.films);
   }
 
   showHero(state) {
@@ -92,7 +95,9 @@ export class NowView {
     );
   }
 
-  close() {}
+  close() {
+    this.films.close();
+  }
 }
 
 // A line without an update has no loss; the one before it has.

@@ -39,6 +39,15 @@ def test_actors_are_added_up() -> None:
     assert told["frontier"] == [(5.0, 50.0), (10.0, 100.0), (20.0, 300.0)]
 
 
+def test_the_frontier_has_one_place_for_each_number_of_steps() -> None:
+    maps = [actor_map(frontier=[[10, 100], [20, 300]]), actor_map(frontier=[[10, 80], [20, 900]])]
+
+    told = stage_map(maps, "1-1", EpisodeLog())
+
+    # A chart finds its range from places that differ.
+    assert told["frontier"] == [(10.0, 100.0), (20.0, 900.0)]
+
+
 def test_without_maps_episodes_tell_where_runs_were_lost() -> None:
     episodes = EpisodeLog()
     for record in (

@@ -147,6 +147,15 @@ def test_a_waiting_process_is_amber_and_an_ended_run_is_grey() -> None:
     assert machines.judge(waiting, machines.RunState(over=True, local=False), life)[0] == "ended"
 
 
+def test_an_actor_that_was_told_to_end_is_not_missing() -> None:
+    life = machines.Life(now_s=1_000.0, interval_s=1.0, lives_here=lambda *_: False)
+    state = machines.RunState(over=False, local=True)
+    stopped, killed = beat("actor-0", time=990.0, state="stopped"), beat("actor-1", time=990.0)
+
+    assert machines.judge(stopped, state, life) == ("ended", "stopped")
+    assert machines.judge(killed, state, life) == ("bad", "gone for 10 s")
+
+
 def test_a_run_is_over_when_its_last_process_and_its_launcher_are_gone(tmp_path: Path) -> None:
     paths = make_run(tmp_path)
     beats = machines.read_beats(paths)

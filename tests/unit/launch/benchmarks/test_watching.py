@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from common.errors import BenchmarkFailed
+from launch.benchmarks.measure import Row
+from launch.benchmarks.watching import ALONE, LOOKS, Turn, WatchPlan, progress_per_s, rows_of
+
+LOOK = next(iter(LOOKS))
+
+
+def turn(look: str, per_s: float, cores: float = 0.0) -> Turn:
+    rates = {"agent steps": per_s, "updates": per_s / 16}
+    return Turn(look=look, rates=rates, room_cores=cores, room_mb=80.0 if cores else 0.0)
+
+
+def by_name(turns: list[Turn]) -> dict[str, Row]:
+    return {row.contender: row for row in rows_of(turns)}
+
+
+def test_a_machine_that_slows_down_evenly_is_no_cost_of_looking() -> None:
+    looks = [ALONE, LOOK] * 6 + [ALONE]
+
+    rows = by_name([turn(look, 500.0 - 10.0 * n, 0.02) for n, look in enumerate(looks)])
+
+    share = rows[f"share of agent steps: {LOOK}"]
+    assert share.median == share.low_quartile == share.high_quartile == pytest.approx(1.0)
+
+
+def test_what_looking_costs_shows_against_the_turns_beside_it() -> None:
+    rates = [400.0, 380.0, 400.0, 760.0, 1200.0]
+    looks = [ALONE, LOOK, ALONE, LOOK, ALONE]
+
+    rows = by_name([turn(look, rate) for look, rate in zip(looks, rates, strict=True)])
+
+    assert rows[f"share of updates: {LOOK}"].median == pytest.approx(0.95)
+    assert rows[f"agent steps: {LOOK}"].ratio == pytest.approx(570 / 400)
+    assert rows[f"agent steps: {ALONE}"].unit == "agent step/s"
+
+
+def test_the_control_room_tells_what_it_used_itself() -> None:
+    rows = by_name([turn(ALONE, 400.0), turn(LOOK, 400.0, 0.04), turn(ALONE, 400.0)])
+
+    assert rows[f"processor of the room: {LOOK}"].median == 0.04
+    assert rows[f"memory of the room: {LOOK}"].median == 80.0
+
+
+def test_without_the_control_room_the_run_is_measured_alone() -> None:
+    rows = rows_of([turn(ALONE, 400.0)])
+
+    assert [row.contender for row in rows] == [f"agent steps: {ALONE}", f"updates: {ALONE}"]
+
+
+def test_the_rate_of_a_part_is_that_of_all_its_processes_between_their_own_heartbeats() -> None:
+    beats: list[dict[str, object]] = [
+        {"index": 0, "time": 10.0, "progress": 100},
+        {"index": 0, "time": 11.0, "progress": 190},
+        {"index": 0, "time": 14.0, "progress": 500},
+        {"index": 1, "time": 10.5, "progress": 0},
+        {"index": 1, "time": 12.5, "progress": 100},
+    ]
+
+    assert progress_per_s(beats) == pytest.approx(150.0)
+
+
+def test_a_process_that_was_silent_has_no_rate() -> None:
+    with pytest.raises(BenchmarkFailed, match="silent for a whole turn"):
+        progress_per_s([{"index": 0, "time": 10.0, "progress": 100}])
+
+
+def test_the_run_outlasts_its_turns() -> None:
+    plan = WatchPlan(rounds=30, seconds=20.0)
+
+    assert plan.longest_minutes * 60 > 30 * 2 * len(LOOKS) * (20.0 + plan.settle_s)

@@ -11,6 +11,7 @@ from common.config_checks import (
     require_between,
     require_positive,
 )
+from common.ranks import MAX_RANKS, part_of_batch
 from common.specs import MAX_N_STEP, MAX_QUANTILES
 
 MAX_THREADS = 1_024
@@ -90,7 +91,9 @@ class LearnerSettings:
     compile: bool = False
     """Compile the network with torch.compile; falls back with a warning."""
     learner_threads: int = 0
-    """CPU threads of torch in the learner; 0 means half of the cores, at least one."""
+    """CPU threads of torch in each learner rank; 0: half of the cores for all, at least one each."""
+    learner_ranks: int = 1
+    """Learner processes that share every batch, with equal parts of it, under torchrun."""
     checkpoint_interval_s: float = 60.0
     """Seconds between two checkpoints."""
     keep_checkpoints: int = 5
@@ -107,3 +110,5 @@ class LearnerSettings:
         decay = self.average_decay
         require(0 <= decay < 1, "average_decay", "at least 0 and below 1", decay)
         require_between(self, 1, 16, "prefetch_batches")
+        require_between(self, 1, MAX_RANKS, "learner_ranks")
+        part_of_batch(self.batch_size, self.learner_ranks)

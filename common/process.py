@@ -87,7 +87,8 @@ def _run(args: Args, plan: Callable[[Args], Work], stop: StopFlag, pulse: Pulse)
     with ExitStack() as held:
         try:
             with stop.raising():
-                held.enter_context(sole_role(RunPaths.of(args.settings.run), args.role))
+                paths = RunPaths.of(args.settings.run)
+                held.enter_context(sole_role(paths, args.role, args.index))
             work = plan(args)
             limit_torch_threads(work.threads)
             network = ZmqNetwork(keys_dir=args.settings.endpoints.keys_dir)

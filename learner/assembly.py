@@ -27,7 +27,7 @@ from common.shared_files import remove_shared, shared_prefix
 from common.weights import weight_contract
 from learner.adaptive import AdaptiveSchedule
 from learner.archive import Archive
-from learner.batch_source import BatchSource, SourceOptions
+from learner.batch_source import BatchSource
 from learner.checkpoint import remove_leftovers, restore_checkpoint, set_aside_newer
 from learner.control_desk import ControlDesk, Orders
 from learner.controls import RunControls
@@ -38,6 +38,7 @@ from learner.loop import LearnerLoop
 from learner.parts import LearnerParts, LearnerPlan
 from learner.progress import RunProgress
 from learner.publisher import WeightPublisher
+from learner.replay_line import SourceOptions
 from learner.scalar_board import ScalarBoard
 from learner.schedules import importance_beta_schedule, learning_rate_schedule
 from learner.update import Learner, UpdateSettings

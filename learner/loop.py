@@ -16,10 +16,10 @@ from common.batch import Batch
 from common.checkpoint_files import JsonObject
 from common.errors import MarioError
 from learner.archive import Archive
-from learner.batch_source import ReadyBatch
 from learner.inbox import episode_line
 from learner.parts import LearnerParts, LearnerPlan
 from learner.publisher import News
+from learner.ready_batch import ReadyBatch
 from learner.reporter import Reporter
 from learner.update import Learner
 

@@ -9,12 +9,12 @@ from common.jsonl import JsonlWriter
 from common.linear_schedule import LinearSchedule
 from common.nvml import GpuWatch
 from learner.archive import Archive
-from learner.batch_source import BatchSource
 from learner.control_desk import ControlDesk
 from learner.course import Course
 from learner.inbox import TelemetryInbox
 from learner.progress import RunProgress
 from learner.publisher import WeightPublisher
+from learner.ready_batch import BatchFeed
 from learner.scalar_board import ScalarBoard
 from learner.update import Learner
 
@@ -24,7 +24,7 @@ class LearnerParts:
     """What a learner is made of."""
 
     learner: Learner
-    source: BatchSource
+    source: BatchFeed
     publisher: WeightPublisher
     inbox: TelemetryInbox
     course: Course

@@ -1,8 +1,8 @@
-"""The learner's shared memory as the replay server sees it, mapped once per file and batch size."""
+"""The learner's shared memory as the replay server sees it, mapped once per file and size of slot."""
 
 from __future__ import annotations
 
-from common.batch import Batch
+from common.batch import Batch, first_rows
 from common.errors import BadMessage
 from common.messages import SampleRequest
 from common.shared_slots import SharedSlots
@@ -22,11 +22,11 @@ class LearnerSlots:
         """The slot that was named; None, when it cannot be mapped, asks for raw frames."""
         if not request.shared_file:
             return None
-        key = (request.shared_file, request.batch_size)
+        key = (request.shared_file, request.slot_rows)
         try:
             if self._mapped is None or self._mapped[:2] != key:
                 self._mapped = (*key, SharedSlots.attach(*key, self._spec))
-            return self._mapped[2].batches[request.slot]
+            return first_rows(self._mapped[2].batches[request.slot], request.batch_size)
         except (BadMessage, IndexError, OSError, ValueError):
             self._counts.note_bad("shared_file")
             return None

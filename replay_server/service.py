@@ -151,7 +151,7 @@ class ReplayService:
     def settle(self) -> list[Answer]:
         """After any message: serve waiting requests, let held actors go on."""
         answers: list[Answer] = []
-        while self._pending and self.limiter.gate() is not Gate.WAIT_FOR_ACTORS:
+        while self._pending and self._may_serve(self._pending[0].request):
             answers += self._try_to_serve(self._pending.popleft())
         return answers + self._release_actors()
 
@@ -163,9 +163,11 @@ class ReplayService:
             window=self._current_window(),
             size=self.buffer.size,
             capacity=self.buffer.capacity_items,
+            mass=self.buffer.mass,
             inserted_total=self.buffer.inserted_items_total,
             sampled_total=self.buffer.sampled_items_total,
             samples_per_insert=self.limiter.limit.samples_per_insert,
+            credit=self.limiter.credit(),
             gate=self.limiter.gate().value,
         )
 
@@ -244,7 +246,8 @@ class ReplayService:
         return Answer(routing, Reject(sequence=sequence, reason=reason, window=window))
 
     def _on_sample_request(self, routing: bytes, request: SampleRequest) -> list[Answer]:
-        most, wanted = self.limiter.max_request_samples, request.batch_size * request.uses
+        most = self.limiter.max_request_samples
+        wanted = max(request.batch_size, request.charge)
         if wanted > most:
             # Loud, because a learner with another batch size would wait for ever.
             self.counts.note_bad("batch_size")
@@ -255,6 +258,9 @@ class ReplayService:
             raise BadMessage("too_many_requests")
         self._pending.append(_Pending(routing, request))
         return []
+
+    def _may_serve(self, request: SampleRequest) -> bool:
+        return not request.may_wait or self.limiter.gate() is not Gate.WAIT_FOR_ACTORS
 
     def _try_to_serve(self, pending: _Pending) -> list[Answer]:
         """A request that fails is counted and not answered; who asked asks again."""
@@ -270,15 +276,17 @@ class ReplayService:
         request = pending.request
         out = self._slots.find(request)
         batch = self.buffer.sample(request.batch_size, request.beta, out=out)
-        self.limiter.add_sampled(request.batch_size * request.uses)
+        self.limiter.add_sampled(request.charge)
         kind = BatchReply if out is not None else InlineBatchReply
         reply = kind(
             request_id=request.request_id,
             server_incarnation=self._incarnation,
             size=self.buffer.size,
             mass=self.buffer.mass,
+            min_priority=self.buffer.min_priority,
             inserted_total=self.buffer.inserted_items_total,
             sampled_total=self.buffer.sampled_items_total,
+            credit=self.limiter.credit(),
             slot=request.slot,
         )
         arrays = {name: to_numpy(getattr(batch, name)) for name in reply.arrays}

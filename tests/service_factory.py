@@ -100,9 +100,11 @@ def sample_request(
         request_id=request_id,
         batch_size=size,
         beta=0.4,
-        uses=uses,
+        charge=size * uses,
+        may_wait=True,
         shared_file=shared_file,
         slot=slot,
+        slot_rows=size,
     )
 
 

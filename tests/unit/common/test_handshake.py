@@ -85,9 +85,11 @@ def status(question: int) -> Status:
         window=4,
         size=0,
         capacity=1,
+        mass=0.0,
         inserted_total=0,
         sampled_total=0,
         samples_per_insert=4.0,
+        credit=0.0,
         gate="open",
     )
 

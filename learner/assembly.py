@@ -41,22 +41,26 @@ from learner.publisher import WeightPublisher
 from learner.replay_line import SourceOptions
 from learner.scalar_board import ScalarBoard
 from learner.schedules import importance_beta_schedule, learning_rate_schedule
+from learner.shared_state import share_state
+from learner.team import Team
 from learner.update import Learner, UpdateSettings
 
 log = logging.getLogger(__name__)
 
 
-def build(
+def build(  # noqa: PLR0913 - what a process, lockstep and rank 0 differ in
     settings: Settings,
     network: Network,
     *,
     resume: Path | None = None,
     clock: Callable[[], float] = time.monotonic,
     is_alone: bool = False,
+    team: Team | None = None,
 ) -> LearnerLoop:
     """A learner that has published its first weights. `clock` paces its questions.
 
-    Alone, as in lockstep, it does one thing after the other and watches no GPU.
+    Alone, as in lockstep, it does one thing after the other and watches no GPU. Of a `team` it is
+    rank 0, and the others begin with its state.
     """
     paths = RunPaths.of(settings.run)
     identity = Identity(
@@ -66,11 +70,11 @@ def build(
     progress = RunProgress()
     if resume is not None:
         progress = restore(learner, course, load_checkpoint(resume))
+    if team is not None:
+        share_state(team, learner)
     if settings.learner.compile:
-        learner.compile(_example_batch(settings, learner.device))
-    endpoint = settings.endpoints.replay_endpoint
-    link = open_link(network, endpoint, identity, settings.spec, clock=clock)
-    source = BatchSource(link, settings.spec, _source_options(settings, identity), progress)
+        learner.compile(example_batch(settings, learner.device))
+    source = build_source(settings, network, identity, progress, clock)
     interval_s = settings.run.metrics_interval_s
     parts = LearnerParts(
         learner=learner,
@@ -86,6 +90,7 @@ def build(
         stages=JsonlWriter(paths.stages) if len(settings.env.stage_names) > 1 else None,
         board=_board(settings, paths, progress.agent_steps),
         gpus=None if is_alone else GpuWatch(interval_s),
+        team=team,
         progress=progress,
     )
     loop = LearnerLoop(parts, _plan(settings, saves_beside=not is_alone))
@@ -163,11 +168,24 @@ def restore(learner: Learner, course: Course, data: CheckpointData) -> RunProgre
     return progress
 
 
+def build_source(
+    settings: Settings,
+    network: Network,
+    identity: Identity,
+    progress: RunProgress,
+    clock: Callable[[], float] = time.monotonic,
+) -> BatchSource:
+    endpoint = settings.endpoints.replay_endpoint
+    link = open_link(network, endpoint, identity, settings.spec, clock=clock)
+    return BatchSource(link, settings.spec, _source_options(settings, identity), progress)
+
+
 def _source_options(settings: Settings, identity: Identity) -> SourceOptions:
     chosen = settings.learner
     local = settings.endpoints.replay_endpoint.startswith("ipc://")
     shared = chosen.batch_transport == "shared" or (chosen.batch_transport == "auto" and local)
-    prefix = shared_prefix(RunPaths.of(settings.run))
+    # Each rank has its own, and removes those of its own earlier lives only.
+    prefix = f"{shared_prefix(RunPaths.of(settings.run))}{identity.peer}-"
     if shared:
         remove_shared(prefix)
     return SourceOptions(
@@ -242,7 +260,7 @@ def _plan(settings: Settings, *, saves_beside: bool) -> LearnerPlan:
     )
 
 
-def _example_batch(settings: Settings, device: torch.device) -> Batch:
+def example_batch(settings: Settings, device: torch.device) -> Batch:
     batch = allocate_batch(settings.learner.batch_size, settings.spec, device)
     for name in batch.__slots__:
         getattr(batch, name).zero_()

@@ -16,6 +16,7 @@ from learner.progress import RunProgress
 from learner.publisher import WeightPublisher
 from learner.ready_batch import BatchFeed
 from learner.scalar_board import ScalarBoard
+from learner.team import Team
 from learner.update import Learner
 
 
@@ -40,6 +41,8 @@ class LearnerParts:
     board: ScalarBoard | None
     """For TensorBoard, where it was asked for."""
     gpus: GpuWatch | None
+    team: Team | None
+    """The other ranks; None where there are none."""
     progress: RunProgress
 
 

@@ -73,4 +73,6 @@ def rescale(weights: Tensor, local: float, global_: float, beta: float) -> Tenso
 
     `local` and `global_` are the least priorities of the part and of the whole batch.
     """
+    if local == global_:
+        return weights
     return weights * (global_ / local) ** beta

@@ -69,6 +69,10 @@ class LocalArgs:
     def __post_init__(self) -> None:
         if self.fresh and self.resume not in ("auto", "none"):
             raise ConfigError(f"--fresh and --resume {self.resume} contradict each other; drop one")
+        ranks = self.settings.learner.learner_ranks
+        for flag, is_given in (("--lockstep", self.lockstep), ("--auto-mem", self.auto_mem)):
+            if ranks > 1 and is_given:
+                raise ConfigError(f"{flag} knows one learner, and --learner-ranks is {ranks}")
 
 
 def preset_names() -> list[str]:

@@ -45,7 +45,7 @@ def count_processes(settings: Settings) -> int:
 
 def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[ProcessSpec]:
     """In the order in which they are started."""
-    learner_threads = learner_thread_count(settings.learner.learner_threads)
+    ranks = settings.learner.learner_ranks
     specs = [
         _spec(
             paths,
@@ -59,7 +59,8 @@ def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[
             paths,
             "learner",
             0,
-            threads=learner_threads,
+            threads=learner_thread_count(settings.learner.learner_threads, ranks),
+            ranks=ranks,
             extra=("--resume", resume),
             restart_extra=("--resume", "auto"),
         ),
@@ -77,13 +78,15 @@ def _spec(  # noqa: PLR0913 - a command line in parts
     index: int,
     *,
     threads: int,
+    ranks: int = 1,
     extra: tuple[str, ...] = (),
     restart_extra: tuple[str, ...] | None = None,
 ) -> ProcessSpec:
     name = peer_id(role, index)
     # An evaluator is an actor that never explores.
     module = "actor" if role == "evaluator" else role
-    command = (sys.executable, "-m", module, "--config", str(paths.config))
+    program = ("-m", module) if ranks == 1 else ("-m", "launch.ranks", str(ranks))
+    command = (sys.executable, *program, "--config", str(paths.config))
     return ProcessSpec(
         role=role,
         index=index,

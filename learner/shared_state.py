@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from safetensors.torch import load, save
 from torch import Tensor
 
-from common.checkpoint_files import encode_json
+from common.checkpoint_files import JsonObject, encode_json
 from learner.snapshot import LearnerSnapshot, restore_snapshot, take_snapshot
 from learner.team import Team
 from learner.update import Learner
@@ -34,7 +34,7 @@ def _packed(snapshot: LearnerSnapshot) -> bytes:
     )
 
 
-def _unpacked(tensors: Mapping[str, Tensor], counters: dict[str, object]) -> LearnerSnapshot:
+def _unpacked(tensors: Mapping[str, Tensor], counters: JsonObject) -> LearnerSnapshot:
     groups: dict[str, dict[str, Tensor]] = {group: {} for group in GROUPS}
     for key, tensor in tensors.items():
         group, _, name = key.partition(":")

@@ -119,7 +119,7 @@ def life(folder: Path, role: Role, achieved: str, code: int) -> ProcessSpec:
     """Achieves something, then ends."""
     script = (
         "import json, os\n"
-        f"beat = {{{achieved!r}: 3, 'pid': os.getpid()}}\n"
+        f"beat = {{{achieved!r}: 3, 'incarnation': int(os.environ['WARPZONE_INCARNATION'])}}\n"
         f"open({str(folder / f'{role}.jsonl')!r}, 'a').write(json.dumps(beat) + '\\n')\n"
         f"raise SystemExit({code})"
     )

@@ -51,8 +51,8 @@ def part_of_batch(batch_size: int, ranks: int) -> int:
     """What each rank draws of a batch: together they make the update of one learner."""
     if batch_size % ranks:
         raise ConfigError(
-            f"--batch-size must be a multiple of the number of learner ranks ({ranks}), "
-            f"got {batch_size}"
+            f"--learner-ranks (or the number of processes of torchrun) must divide --batch-size "
+            f"({batch_size}), got {ranks}"
         )
     return batch_size // ranks
 

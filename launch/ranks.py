@@ -7,6 +7,7 @@ Ranks on several machines are for torchrun itself.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -109,7 +110,8 @@ def _pass_signals_on() -> list[int]:
         asked.append(number)
         ranks = psutil.Process().children()
         for rank in ranks:
-            rank.send_signal(signal.SIGTERM)
+            with contextlib.suppress(psutil.Error):
+                rank.send_signal(signal.SIGTERM)
         if not ranks:
             sys.exit(SIGNAL_BASE + number)
 

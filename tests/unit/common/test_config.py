@@ -103,6 +103,7 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
         "publish_interval_updates": [0],
         "prefetch_batches": [0, 17],
         "learner_threads": [-1],
+        "learner_ranks": [0, 65, 3],
         "checkpoint_interval_s": [0, NAN, INF],
         "keep_checkpoints": [0],
     },

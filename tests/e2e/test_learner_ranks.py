@@ -72,7 +72,7 @@ def _listening(run: LaunchedRun) -> set[str]:
 
 def _has_learned(root: Path) -> bool:
     value = (last_record(root / "metrics.jsonl") or {}).get("recent_return_p50")
-    return isinstance(value, float) and value >= OPTIMAL_RETURN
+    return isinstance(value, int | float) and value >= OPTIMAL_RETURN
 
 
 def test_a_killed_rank_begins_again_with_all_others(finished: Finished) -> None:

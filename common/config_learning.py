@@ -91,7 +91,7 @@ class LearnerSettings:
     compile: bool = False
     """Compile the network with torch.compile; falls back with a warning."""
     learner_threads: int = 0
-    """CPU threads of torch in each learner rank; 0: half of the cores for all, at least one each."""
+    """CPU threads of torch in the learner, each rank of it; 0: half of the cores for all ranks."""
     learner_ranks: int = 1
     """Learner processes that share every batch, with equal parts of it, under torchrun."""
     checkpoint_interval_s: float = 60.0

@@ -54,7 +54,7 @@ class Child:
     last_reason: str = ""
     last_dump: Path | None = None
     """Stacks of the last life that hung."""
-    incarnation: Incarnation = Incarnation(0)
+    incarnation: Incarnation | None = None
     """Of this life; its heartbeats have it."""
     hang: str = ""
     """Why this life is being killed."""

@@ -95,7 +95,7 @@ def _run(ranks: int, flags: Sequence[str], folder: Path) -> dict[int, int]:
     )
     words = ("-m", "learner", *flags)
     try:
-        elastic_launch(config, sys.executable)(*words)  # type: ignore[no-untyped-call] # torch's gap
+        elastic_launch(config, sys.executable)(*words)
     except ChildFailedError as error:
         return {rank: failure.exitcode for rank, failure in error.failures.items()}
     return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
@@ -75,4 +76,4 @@ def rescale(weights: Tensor, local: float, global_: float, beta: float) -> Tenso
     """
     if local == global_:
         return weights
-    return weights * (global_ / local) ** beta
+    return weights.mul(math.pow(global_ / local, beta))

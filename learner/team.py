@@ -14,6 +14,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.distributed_c10d import FileStore, Store
 
 from common.errors import RanksLost
 from common.ranks import STORE_VARIABLE, Place
@@ -51,7 +52,7 @@ class Team:
         with self._calling():
             dist.all_reduce(flat, group=self._rounds)
         flat.div_(self.place.ranks)
-        parts = flat.split([tensor.numel() for tensor in tensors])
+        parts = torch.split(flat, [tensor.numel() for tensor in tensors])
         for tensor, part in zip(tensors, parts, strict=True):
             tensor.copy_(part.view_as(tensor))
 
@@ -97,6 +98,6 @@ class Team:
             ) from error
 
 
-def _file_store(place: Place) -> dist.Store | None:
+def _file_store(place: Place) -> Store | None:
     path = os.environ.get(STORE_VARIABLE)
-    return dist.FileStore(path, place.ranks) if path else None
+    return FileStore(path, place.ranks) if path else None

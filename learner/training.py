@@ -34,7 +34,7 @@ class Training:
         source: BatchFeed,
         *,
         uses: int,
-        tell: Callable[[UpdateResult], None] = lambda result: None,
+        tell: Callable[[UpdateResult], None] = lambda _: None,
     ) -> None:
         """`uses` updates are made with each batch; `tell` hears of each update."""
         self.learner = learner

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -55,7 +56,13 @@ def tensors_of(learner: Learner) -> dict[str, Tensor]:
         "target": plain_state_dict(learner.target),
         "average": learner.average.tensors(),
     }
-    return {f"{g}/{name}": tensor.clone() for g, ts in groups.items() for name, tensor in ts.items()}
+    return {
+        f"{g}/{name}": tensor.clone() for g, ts in groups.items() for name, tensor in ts.items()
+    }
+
+
+def _same(steering: Steering) -> Steering:
+    return steering
 
 
 def main(folder: Path, place: Place, updates: int) -> None:
@@ -75,7 +82,7 @@ def main(folder: Path, place: Place, updates: int) -> None:
         steering = steering_of(update)
         if not place.is_first:
             steering = replace(steering, learning_rate=99.0)
-        assert training.turn(lambda steering=steering: steering, stops=False)
+        assert training.turn(partial(_same, steering), stops=False)
     training.leave()
     training.part()
     counters = {"updates": learner.updates, "skipped": learner.skipped_updates}

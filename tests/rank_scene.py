@@ -86,9 +86,8 @@ class ThreadVoice:
     def average(self, tensors: Sequence[Tensor]) -> None:
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
         mean = torch.stack(self._meeting.exchange(self._rank, flat)).mean(0)
-        for tensor, part in zip(
-            tensors, mean.split([tensor.numel() for tensor in tensors]), strict=True
-        ):
+        parts = torch.split(mean, [tensor.numel() for tensor in tensors])
+        for tensor, part in zip(tensors, parts, strict=True):
             tensor.copy_(part.view_as(tensor))
 
 
@@ -121,12 +120,8 @@ class RankScene:
         self.sources = [HandFedSource() for _ in range(ranks)]
         self.learners = [tiny_learner() for _ in range(ranks)]
         self.trainings = [
-            RankedTraining(
-                Training(learner, source, uses=1), ThreadVoice(self.meeting, rank)
-            )
-            for rank, (learner, source) in enumerate(
-                zip(self.learners, self.sources, strict=True)
-            )
+            RankedTraining(Training(learner, source, uses=1), ThreadVoice(self.meeting, rank))
+            for rank, (learner, source) in enumerate(zip(self.learners, self.sources, strict=True))
         ]
 
     def feed(self, rank: int, seed: int = 0) -> None:

@@ -48,7 +48,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
         for rank in RANKS:
             run.wait_for_new_life(rank, before[rank], "updates_here")
         after = _pids(run)
-        run.wait("the optimum of the corridor", lambda: _has_learned(run.paths.root), LEARNING_DEADLINE_S)
+        run.wait(
+            "the optimum of the corridor", lambda: _has_learned(run.paths.root), LEARNING_DEADLINE_S
+        )
         end = run.stop(signal.SIGINT)
         yield Finished(run, before, after, updates, listening, end, len(run.left()))
     finally:
@@ -108,8 +110,6 @@ def test_all_ranks_stop_with_a_checkpoint(finished: Finished) -> None:
 
 
 def test_heartbeats_of_every_rank_reach_the_run_file(finished: Finished) -> None:
-    speakers = {
-        (line["role"], line["index"]) for line in read_jsonl(finished.run.paths.heartbeat)
-    }
+    speakers = {(line["role"], line["index"]) for line in read_jsonl(finished.run.paths.heartbeat)}
 
     assert {("learner", 0), ("learner", 1)} <= speakers

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,7 @@ def start_ranks(folder: Path) -> list[subprocess.Popen[str]]:
 
 
 @pytest.fixture(scope="module")
-def ranks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str, Tensor]]]:
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Tensor]]:
     """What each rank has after some updates on its halves of the batches."""
     folder = tmp_path_factory.mktemp("ranks")
     processes = start_ranks(folder)
@@ -49,7 +48,7 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str, T
         for process in processes:
             process.kill()
             process.communicate()
-    yield [load_file(folder / f"rank-{rank}.safetensors") for rank in range(RANKS)]
+    return [load_file(folder / f"rank-{rank}.safetensors") for rank in range(RANKS)]
 
 
 def one_learner() -> dict[str, Tensor]:

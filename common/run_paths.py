@@ -8,7 +8,7 @@ from pathlib import Path
 
 from common.config import RunSettings
 from common.errors import ConfigError
-from common.ids import Role
+from common.ids import Role, peer_id
 
 OUR_NAMES = (
     "config.json",
@@ -144,8 +144,8 @@ class RunPaths:
     def lock(self) -> Path:
         return self.root / "launcher.lock"
 
-    def role_lock(self, role: Role) -> Path:
-        return self.root / "locks" / f"{role}.lock"
+    def role_lock(self, role: Role, index: int = 0) -> Path:
+        return self.root / "locks" / f"{peer_id(role, index) if index else role}.lock"
 
     @property
     def diagnostics(self) -> Path:

@@ -69,6 +69,9 @@ class LocalArgs:
     def __post_init__(self) -> None:
         if self.fresh and self.resume not in ("auto", "none"):
             raise ConfigError(f"--fresh and --resume {self.resume} contradict each other; drop one")
+        shards = self.settings.replay.replay_shards
+        if self.lockstep and shards > 1:
+            raise ConfigError(f"--lockstep has one replay server, got --replay-shards {shards}")
 
 
 def preset_names() -> list[str]:

@@ -182,4 +182,4 @@ def test_a_question_to_a_host_that_nobody_knows_is_refused_at_once() -> None:
     endpoints = EndpointSettings(replay_endpoint="tcp://nowhere.invalid:5601", keys_dir="keys")
 
     with pytest.raises(ConfigError, match="correct the name"):
-        ask(Settings(endpoints=endpoints), timeout_s=0.0)
+        ask(Settings(endpoints=endpoints), endpoints.replay_endpoint, timeout_s=0.0)

@@ -144,7 +144,6 @@ class ServerLink:
         waited_s = self._clock() - self._asked_s
         return not self._is_answered and (self._is_overdue or waited_s >= UNANSWERED_INTERVAL_S)
 
-
     def _ask(self, now_s: float) -> None:
         self._question += 1
         self._asked_s = now_s

@@ -1,5 +1,4 @@
-"""One learner and one replay server of each index per run: two would write over each other's files.
-"""
+"""One learner, and one replay server of each index, per run: two would write over their files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Several replay servers: where they are, which one an actor sends to, and what each has a share of.
-"""
+"""Several replay servers: where they are, which one an actor sends to, what each has a share of."""
 
 from __future__ import annotations
 

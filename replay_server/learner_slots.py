@@ -1,4 +1,4 @@
-"""The learner's shared memory as the replay server sees it, mapped once per file and size of slot."""
+"""The learner's shared memory as the replay server sees it, mapped once per file and slot size."""
 
 from __future__ import annotations
 

@@ -26,16 +26,14 @@ def test_one_server_needs_no_list() -> None:
 def test_another_number_of_endpoints_than_shards_is_refused(
     endpoints: EndpointSettings, shards: int
 ) -> None:
-    settings = replace(
-        Settings(), endpoints=endpoints, replay=ReplaySettings(replay_shards=shards)
-    )
+    settings = replace(Settings(), endpoints=endpoints, replay=ReplaySettings(replay_shards=shards))
 
     with pytest.raises(ConfigError, match=f"--replay-shards is {shards}; give as many"):
         replay_endpoints(settings)
 
 
 def test_the_server_of_an_actor_is_the_same_everywhere_and_always() -> None:
-    assert [shard_of(peer, 3) for peer in PEERS[:12]] == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    assert [shard_of(peer, 3) for peer in PEERS[:12]] == [0, 2, 0, 1, 2, 0, 1, 1, 0, 1, 0, 1]
     assert {shard_of(peer, 1) for peer in PEERS} == {0}
 
 

@@ -14,6 +14,8 @@ from common.config_checks import (
 from common.ranks import MAX_RANKS, part_of_batch
 from common.specs import MAX_N_STEP, MAX_QUANTILES
 
+MAX_SHARDS = 64
+"""A batch has a part from each server, and the launcher a socket for each."""
 MAX_THREADS = 1_024
 """More than any machine of today has cores for; torch starts each of them at once."""
 
@@ -24,6 +26,8 @@ class ReplaySettings:
 
     capacity: int = 0
     """Transitions to keep; 0 means up to 200,000, less where memory is short."""
+    replay_shards: int = 1
+    """Replay servers, each for a share of the actors, of the capacity and of --learning-starts."""
     samples_per_insert: float = 4.0
     """Times that each agent step is sampled on average; the two sides wait for each other."""
     learning_starts: int = 5_000
@@ -49,6 +53,9 @@ class ReplaySettings:
 
     def __post_init__(self) -> None:
         require_at_least_zero(self, "capacity", "balance_slack_agent_steps")
+        require_between(self, 1, MAX_SHARDS, "replay_shards")
+        is_saved = self.replay_shards > 1 and self.checkpoint_replay
+        require(not is_saved, "replay_shards", "1 with --checkpoint-replay", self.replay_shards)
         require_positive(self, "samples_per_insert", "per_beta_anneal_agent_steps")
         require_positive(self, "learning_starts", "per_sample_interval")
         require_between(self, 1, MAX_N_STEP, "n_step")

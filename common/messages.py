@@ -40,8 +40,8 @@ Sequence = Annotated[int, Range(0, COUNTER_MAX)]
 PeerId = Annotated[str, Text(48, r"[a-z][a-z_]{0,31}-[0-9]{1,6}")]
 RunName = Annotated[str, Text(80, r"[A-Za-z0-9][A-Za-z0-9._-]*")]
 ShortText = Annotated[str, Text(400)]
-Mass = Annotated[float, Range(0, 1e300)]
-Samples = Annotated[float, Range(-1e300, 1e300)]
+Mass = Annotated[float, Range(0, 1e18)]
+Samples = Annotated[float, Range(-1e18, 1e18)]
 Scalar = int | float | str | bool | None
 Record = Annotated[dict[str, Scalar], Range(0, 200)]
 """At most 200 named scalars."""

@@ -1,7 +1,4 @@
-"""One learner and one replay server per run: two would write over each other's files.
-
-Of a learner with several ranks there is one of each.
-"""
+"""One learner and one replay server of each index per run: two would write over their files."""
 
 from __future__ import annotations
 
@@ -35,9 +32,8 @@ def sole_role(paths: RunPaths, role: Role, index: int = 0) -> Iterator[None]:
             f"cannot write to the run folder {paths.root}: {error.strerror}; "
             "choose another --runs-dir"
         ) from error
-    name = repr(paths.root.name)
-    who = f"a {peer_id(role, index)}" if index else f"a {role}"
-    busy = f"run {name} has {who} already: process {{pid}}; stop it, or choose another --run"
+    name, who = repr(paths.root.name), peer_id(role, index) if index else role
+    busy = f"run {name} has a {who} already: process {{pid}}; stop it, or choose another --run"
     with held_lock(path, busy=busy, wait_s=_patience_s()):
         yield
 

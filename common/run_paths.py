@@ -145,8 +145,7 @@ class RunPaths:
         return self.root / "launcher.lock"
 
     def role_lock(self, role: Role, index: int = 0) -> Path:
-        name = peer_id(role, index) if index else role
-        return self.root / "locks" / f"{name}.lock"
+        return self.root / "locks" / f"{peer_id(role, index) if index else role}.lock"
 
     @property
     def diagnostics(self) -> Path:

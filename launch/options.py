@@ -73,6 +73,9 @@ class LocalArgs:
         for flag, is_given in (("--lockstep", self.lockstep), ("--auto-mem", self.auto_mem)):
             if ranks > 1 and is_given:
                 raise ConfigError(f"{flag} knows one learner, and --learner-ranks is {ranks}")
+        shards = self.settings.replay.replay_shards
+        if self.lockstep and shards > 1:
+            raise ConfigError(f"--lockstep has one replay server, got --replay-shards {shards}")
 
 
 def preset_names() -> list[str]:

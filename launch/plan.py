@@ -40,21 +40,26 @@ class ProcessSpec:
 
 def count_processes(settings: Settings) -> int:
     """As many as `plan_processes` plans."""
-    return 2 + settings.actor.actors + settings.evaluation.evaluators
+    servers = settings.replay.replay_shards
+    return servers + 1 + settings.actor.actors + settings.evaluation.evaluators
 
 
 def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[ProcessSpec]:
     """In the order in which they are started."""
     ranks = settings.learner.learner_ranks
+    wanted = cut_wanted(Path(resume), paths.checkpoints)
     specs = [
         _spec(
             paths,
             "replay_server",
-            0,
+            index,
             threads=1,
-            extra=("--restore", cut_wanted(Path(resume), paths.checkpoints)),
-            restart_extra=("--restore", "auto"),
-        ),
+            extra=("--index", str(index), "--restore", wanted),
+            restart_extra=("--index", str(index), "--restore", "auto"),
+        )
+        for index in range(settings.replay.replay_shards)
+    ]
+    specs.append(
         _spec(
             paths,
             "learner",
@@ -63,8 +68,8 @@ def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[
             ranks=ranks,
             extra=("--resume", resume),
             restart_extra=("--resume", "auto"),
-        ),
-    ]
+        )
+    )
     for index in range(settings.actor.actors):
         specs.append(_spec(paths, "actor", index, threads=1, extra=("--index", str(index))))
     for _ in range(settings.evaluation.evaluators):

@@ -16,18 +16,15 @@ from common.config import Settings
 from common.devices import resolve_device
 from common.errors import CheckpointCorrupt
 from common.game import parse_stage_weights
-from common.handshake import open_link
 from common.heartbeat import HeartbeatWriter, Identity
 from common.ids import new_incarnation
 from common.jsonl import JsonlWriter
 from common.networks import build_network
 from common.nvml import GpuWatch
 from common.run_paths import RunPaths
-from common.shared_files import remove_shared, shared_prefix
 from common.weights import weight_contract
 from learner.adaptive import AdaptiveSchedule
 from learner.archive import Archive
-from learner.batch_source import BatchSource
 from learner.checkpoint import remove_leftovers, restore_checkpoint, set_aside_newer
 from learner.control_desk import ControlDesk, Orders
 from learner.controls import RunControls
@@ -38,10 +35,10 @@ from learner.loop import LearnerLoop
 from learner.parts import LearnerParts, LearnerPlan
 from learner.progress import RunProgress
 from learner.publisher import WeightPublisher
-from learner.replay_line import SourceOptions
 from learner.scalar_board import ScalarBoard
 from learner.schedules import importance_beta_schedule, learning_rate_schedule
 from learner.shared_state import share_state
+from learner.source_assembly import build_source
 from learner.team import Team
 from learner.update import Learner, UpdateSettings
 
@@ -74,7 +71,7 @@ def build(  # noqa: PLR0913 - what a process, lockstep and rank 0 differ in
         share_state(team, learner)
     if settings.learner.compile:
         learner.compile(example_batch(settings, learner.device))
-    source = build_source(settings, network, identity, progress, clock)
+    source = build_source(settings, network, identity, progress, clock=clock)
     interval_s = settings.run.metrics_interval_s
     parts = LearnerParts(
         learner=learner,
@@ -166,34 +163,6 @@ def restore(learner: Learner, course: Course, data: CheckpointData) -> RunProgre
         extra={"path": data.path, "agent_steps": data.agent_steps, "updates": learner.updates},
     )
     return progress
-
-
-def build_source(
-    settings: Settings,
-    network: Network,
-    identity: Identity,
-    progress: RunProgress,
-    clock: Callable[[], float] = time.monotonic,
-) -> BatchSource:
-    endpoint = settings.endpoints.replay_endpoint
-    link = open_link(network, endpoint, identity, settings.spec, clock=clock)
-    return BatchSource(link, settings.spec, _source_options(settings, identity), progress)
-
-
-def _source_options(settings: Settings, identity: Identity) -> SourceOptions:
-    chosen = settings.learner
-    local = settings.endpoints.replay_endpoint.startswith("ipc://")
-    shared = chosen.batch_transport == "shared" or (chosen.batch_transport == "auto" and local)
-    # Each rank has its own, and removes those of its own earlier lives only.
-    prefix = f"{shared_prefix(RunPaths.of(settings.run))}{identity.peer}-"
-    if shared:
-        remove_shared(prefix)
-    return SourceOptions(
-        batch_size=chosen.batch_size,
-        prefetch_batches=chosen.prefetch_batches,
-        uses=settings.replay.per_sample_interval,
-        shared_file=f"{prefix}{identity.incarnation}" if shared else "",
-    )
 
 
 def _publisher(settings: Settings, network: Network, identity: Identity) -> WeightPublisher:

@@ -14,11 +14,12 @@ from common.heartbeat import HeartbeatWriter, Identity
 from common.ids import new_incarnation
 from common.ranks import Place, part_of_batch
 from common.run_paths import RunPaths
-from learner.assembly import build, build_learner, build_source, example_batch
+from learner.assembly import build, build_learner, example_batch
 from learner.follower import FollowerLoop
 from learner.progress import RunProgress
 from learner.ranked_training import RankedTraining
 from learner.shared_state import share_state
+from learner.source_assembly import build_source
 from learner.team import Team
 from learner.training import Training
 

@@ -35,6 +35,9 @@ from learner.progress import RunProgress
 
 log = logging.getLogger(__name__)
 
+LEAST_PRIORITY = 1e-9
+"""Less than any server keeps: each rounds up to a millionth."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
@@ -250,7 +253,7 @@ class ReplayLine:
         )
 
     def _batch(self, reply: BatchReply, request: _Request) -> Batch:
-        if not (reply.mass > 0 and reply.min_priority > 0):
+        if not LEAST_PRIORITY <= reply.min_priority <= reply.mass:
             raise BadMessage("batch_mass", "nothing can be drawn without a priority")
         rows = request.order.rows
         if isinstance(reply, InlineBatchReply):

@@ -258,7 +258,7 @@ def test_weights_and_the_least_priority_of_a_reply_give_every_priority() -> None
 
 
 def test_a_part_of_a_batch_is_served_at_once_and_charged_what_it_says() -> None:
-    service = make_service(make_limiter(starts=100 * BLOCK_ITEMS))
+    service = make_service(make_limiter(starts=2 * BLOCK_ITEMS))
     actor, learner = joined(service, identity("actor")), joined(service, identity("learner"))
     actor.send_block(make_blocks(1)[0])
     part = replace(sample_request(0, size=3), charge=BATCH, may_wait=False, slot_rows=BATCH)

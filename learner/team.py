@@ -14,7 +14,6 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.distributed_c10d import FileStore, Store
 
 from common.errors import RanksLost
 from common.ranks import STORE_VARIABLE, Place
@@ -32,6 +31,7 @@ class Team:
     def __init__(self, place: Place, device: torch.device) -> None:
         self.place = place
         self._is_whole = True
+        path = os.environ.get(STORE_VARIABLE)
         on_gpu = device.type == "cuda"
         if on_gpu:
             torch.cuda.set_device(device)
@@ -42,7 +42,7 @@ class Team:
                 timeout=timedelta(seconds=START_TIMEOUT_S),
                 rank=place.rank,
                 world_size=place.ranks,
-                store=_file_store(place),
+                init_method=f"file://{path}" if path else "env://",
             )
             self._rounds = dist.new_group(timeout=timedelta(seconds=ROUND_TIMEOUT_S))
 
@@ -96,8 +96,3 @@ class Team:
                 f"another of the {self.place.ranks} learner ranks ended or does not answer: "
                 f"{first_line}; all begin again from the newest checkpoint"
             ) from error
-
-
-def _file_store(place: Place) -> Store | None:
-    path = os.environ.get(STORE_VARIABLE)
-    return FileStore(path, place.ranks) if path else None

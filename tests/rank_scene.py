@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -13,8 +13,11 @@ from torch import Tensor
 from common.batch import Batch
 from common.errors import RanksLost
 from common.messages import Scalar
+from common.ranks import Place
 from learner.ranked_training import RankedTraining
 from learner.ready_batch import ReadyBatch
+from learner.rounds import Word
+from learner.team import Team
 from learner.training import Steering, Training
 from tests.learner_factory import random_batch, tiny_learner
 
@@ -110,6 +113,42 @@ class Meeting:
 
     def lose(self) -> None:
         self._barrier.abort()
+
+
+class EchoTeam(Team):
+    """Another rank that is always as far as rank 0, and can be lost."""
+
+    def __init__(self) -> None:
+        self.place = Place(rank=0, ranks=2)
+        self.shared = 0
+        self.heard: list[Word] = []
+        """What rank 0 said, but for its farewell."""
+        self.is_lost = False
+        self.stops = False
+
+    def share(self, data: bytes) -> bytes:
+        self.shared += 1
+        return data
+
+    def hear(self, mine: Sequence[float]) -> list[list[float]]:
+        self._require_other()
+        if len(mine) == 1:
+            return [list(mine)] * 2
+        word = Word.from_numbers(mine)
+        self.heard.append(word)
+        return [word.to_numbers(), replace(word, stops=self.stops).to_numbers()]
+
+    def average(self, tensors: Sequence[Tensor]) -> None:
+        """The mean of equals."""
+        del tensors
+        self._require_other()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _require_other(self) -> None:
+        if self.is_lost:
+            raise RanksLost("the other rank is gone")
 
 
 class RankScene:

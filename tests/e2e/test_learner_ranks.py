@@ -1,4 +1,4 @@
-"""Two learner ranks under the launcher: they learn, survive the loss of one, and stop together."""
+"""Two learner ranks, two replay servers: they learn, survive the loss of a rank, stop together."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class Finished:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
-    run = LaunchedRun(tmp_path_factory.mktemp("ranks"), "--learner-ranks", "2")
+    words = ("--learner-ranks", "2", "--replay-shards", "2", "--actors", "3")
+    run = LaunchedRun(tmp_path_factory.mktemp("ranks"), *words)
     try:
         run.wait_for("learner-1", "updates_here", 20)
         before, listening = _pids(run), _listening(run)

@@ -57,7 +57,7 @@ def test_priorities_go_back_to_the_server_that_drew_the_row() -> None:
     errors = torch.cat([torch.full((rows[0],), 100.0), torch.full((rows[1],), 400.0)])
 
     scene.source.send_priorities(ready, errors)
-    slots = ready.batch.slots.split([rows[0], rows[1]])
+    slots = ready.batch.slots[: rows[0]], ready.batch.slots[rows[0] :]
     scene.source.release(ready)
     scene.turn()
 
@@ -193,7 +193,7 @@ EVENTS = st.lists(
 @settings(max_examples=60, deadline=None)
 def test_no_slot_is_ever_lost_or_has_two_owners(events: list[str]) -> None:
     scene = endless_scene(2, 2)
-    held = []
+    held: list[ReadyBatch] = []
     for event in events:
         word, _, shard = event.partition(" ")
         if word == "release" and held:

@@ -183,6 +183,19 @@ def test_nothing_is_asked_before_a_server_has_its_share_of_the_start_of_learning
     assert ready.batch.size == BATCH
 
 
+def test_no_more_is_asked_than_the_credit_of_all_servers_allows() -> None:
+    limits = [make_limiter(starts=2 * BLOCK_ITEMS, slack=2.0 * BATCH) for _ in range(2)]
+    scene = ShardScene(*limits)
+    scene.shards[0].store(make_blocks(2))
+    scene.shards[1].store(make_blocks(1))
+    scene.join()
+
+    found = [scene.turn() for _ in range(20)]
+
+    # The slack of the first server; the second has not begun to earn.
+    assert sum(ready is not None for ready in found) == 2
+
+
 EVENTS = st.lists(
     st.sampled_from(["turn", "release", "stop 0", "stop 1", "restart 0", "restart 1", "second"]),
     max_size=60,

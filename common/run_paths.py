@@ -65,8 +65,8 @@ class RunPaths:
 
     def refuse_links(self) -> None:
         """A folder that came from elsewhere could lead to any file of ours through a link."""
-        for name in OUR_NAMES:
-            path = self.root / name
+        shards = [path for folder in self.replay_folders()[1:] for path in _with_parts(folder)]
+        for path in (*(self.root / name for name in OUR_NAMES), *shards):
             if path.is_symlink():
                 raise ConfigError(
                     f"{path} is a link to {os.fsdecode(path.readlink())}, and a run folder holds "
@@ -137,8 +137,16 @@ class RunPaths:
 
     @property
     def replay(self) -> Path:
-        """Cuts of the replay server and their pages."""
+        """Cuts of the replay server and their pages; of the first one, where there are several."""
         return self.root / "replay"
+
+    def replay_of(self, shard: int) -> Path:
+        """The same of any replay server."""
+        return self.root / f"replay-{shard}" if shard else self.replay
+
+    def replay_folders(self) -> list[Path]:
+        """That of the first replay server, and those of others that have saved something."""
+        return [self.replay, *sorted(self.root.glob("replay-*"))]
 
     @property
     def lock(self) -> Path:
@@ -159,3 +167,7 @@ class RunPaths:
 
     def process_heartbeat(self, peer: str) -> Path:
         return self.root / "heartbeats" / f"{peer}.jsonl"
+
+
+def _with_parts(folder: Path) -> tuple[Path, ...]:
+    return folder, folder / "cuts", folder / "pages"

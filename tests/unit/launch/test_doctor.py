@@ -293,17 +293,24 @@ def test_what_is_no_run_is_refused(words: list[str], capsys: pytest.CaptureFixtu
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def save_replay(run: Path) -> Path:
+def save_replay(run: Path, shard: int = 0) -> Path:
     buffer = make_buffer()
     fill(buffer, range(3))
-    return CutFolder(RunPaths(run).replay, buffer.storage).write(cut_of(buffer, 2))
+    return CutFolder(RunPaths(run).replay_of(shard), buffer.storage).write(cut_of(buffer, 2))
 
 
-def test_a_saved_replay_is_read_too(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    save_replay(run)
+def test_the_saved_replays_of_all_servers_are_read_too(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for shard in range(2):
+        save_replay(run, shard)
+    whole = main([str(run)]), capsys.readouterr().out
+    flip_byte(run / "replay-1" / "cuts" / "00000000002" / "state.json", 30)
 
-    assert main([str(run)]) == 0
-    assert "1 saved replays" in capsys.readouterr().out
+    assert whole[0] == 0
+    assert "2 saved replays" in whole[1]
+    assert main([str(run)]) == 1
+    assert "WRONG replay-1/cuts/00000000002" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("what", ["page", "cut"])

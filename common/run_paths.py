@@ -137,15 +137,15 @@ class RunPaths:
 
     @property
     def replay(self) -> Path:
-        """Cuts of the replay server and their pages; of the first one, where there are several."""
+        """Cuts of the replay server and their pages, where there is one server."""
         return self.root / "replay"
 
-    def replay_of(self, shard: int) -> Path:
-        """The same of any replay server."""
-        return self.root / f"replay-{shard}" if shard else self.replay
+    def replay_of(self, shard: int, shards: int) -> Path:
+        """Another number of servers has other folders: what one held fits no other number."""
+        return self.root / f"replay-{shard}-of-{shards}" if shards > 1 else self.replay
 
     def replay_folders(self) -> list[Path]:
-        """That of the first replay server, and those of others that have saved something."""
+        """That of one server, and those of any shards that have saved something."""
         return [self.replay, *sorted(self.root.glob("replay-*"))]
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-
 from pathlib import Path
 
 from common.abandoned import name_before
@@ -33,7 +32,7 @@ def replay_news(
     shards = settings.replay.replay_shards
     for shard in range(shards):
         owner = f" ({peer_id('replay_server', shard)})" if shards > 1 else ""
-        for line in _news_of(paths.replay_of(shard), wanted):
+        for line in _news_of(paths.replay_of(shard, shards), wanted):
             yield f"{line}{owner}"
 
 

@@ -53,7 +53,8 @@ def build(
     )
     # Bound first: a taken endpoint is known before any memory is.
     router = network.router(replay_endpoints(settings)[index])
-    chosen, root = settings.replay, RunPaths.of(settings.run).replay_of(index)
+    chosen = settings.replay
+    root = RunPaths.of(settings.run).replay_of(index, chosen.replay_shards)
     wanted = restore if chosen.checkpoint_replay else ""
     buffer = build_buffer(settings, saved_capacity(root, wanted), index=index)
     folder = CutFolder(root, buffer.storage)

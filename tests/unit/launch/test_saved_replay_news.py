@@ -57,6 +57,7 @@ def test_damage_is_told_before_anybody_wonders(scene: Scene) -> None:
 def test_every_server_is_told_of(scene: Scene) -> None:
     replay = replace(scene.settings.replay, replay_shards=2)
     scene.settings = replace(scene.settings, replay=replay)
+    scene.paths.replay.rename(scene.paths.replay_of(0, 2))
 
     assert scene.news() == [
         "with the replay that was saved at 20 agent steps (replay_server-0)",

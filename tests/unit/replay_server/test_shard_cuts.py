@@ -59,4 +59,4 @@ def test_each_server_comes_back_with_its_own_blocks(tmp_path: Path) -> None:
 
     assert sizes == [3 * 16, 5 * 16]
     paths = RunPaths.of(settings.run)
-    assert [path.name for path in paths.replay_folders()] == ["replay", "replay-1"]
+    assert {path.name for path in paths.root.glob("replay*")} == {"replay-0-of-2", "replay-1-of-2"}

@@ -94,8 +94,9 @@ class ShardedSource:
         self._origins.pop(ready.slot, None)
 
     def set_samples_per_insert(self, ratio: float) -> bool:
-        """False when one of the servers does not hear it."""
-        return all(self._tell(SetLimit(samples_per_insert=ratio)))
+        """Nothing changes while one of the servers would not hear it."""
+        are_all_there = len(self._live()) == len(self._lines)
+        return are_all_there and all(self._tell(SetLimit(samples_per_insert=ratio)))
 
     def send_priorities(self, ready: ReadyBatch, errors: Tensor) -> None:
         first = 0

@@ -159,13 +159,17 @@ def test_a_change_of_the_balance_reaches_all_servers() -> None:
     assert ratios == [7.0, 7.0]
 
 
-def test_a_change_of_the_balance_that_not_all_hear_is_said_to_have_failed() -> None:
-    scene = ShardScene(None, None)
+def test_a_change_of_the_balance_that_not_all_would_hear_is_refused_as_a_whole() -> None:
+    scene = endless_scene(2, 2)
     scene.shards[1].is_stopped = True
-    for _ in range(3):
-        scene.turn()
+    for _ in range(10):
+        scene.turn(0.5)
 
-    assert not scene.source.set_samples_per_insert(7.0)
+    is_done = scene.source.set_samples_per_insert(7.0)
+    scene.turn()
+
+    assert not is_done
+    assert scene.shards[0].service.limiter.limit.samples_per_insert == 4.0
 
 
 def test_nothing_is_asked_before_a_server_has_its_share_of_the_start_of_learning() -> None:

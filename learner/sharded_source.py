@@ -84,10 +84,14 @@ class ShardedSource:
             self._listen(SLICE_MS if turn else 0)
             self._drop_broken()
             self._ask()
-            for plan in self._plans:
-                if all(part.is_there for part in plan):
-                    self._plans.remove(plan)
-                    return self._join(plan)
+            whole = (plan for plan in self._plans if all(part.is_there for part in plan))
+            plan = next(whole, None)
+            if plan is not None:
+                self._plans.remove(plan)
+                ready = self._join(plan)
+                # So that the servers draw the next one while this one is trained on.
+                self._ask()
+                return ready
         return None
 
     def release(self, ready: ReadyBatch) -> None:

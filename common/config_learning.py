@@ -54,8 +54,6 @@ class ReplaySettings:
     def __post_init__(self) -> None:
         require_at_least_zero(self, "capacity", "balance_slack_agent_steps")
         require_between(self, 1, MAX_SHARDS, "replay_shards")
-        is_saved = self.replay_shards > 1 and self.checkpoint_replay
-        require(not is_saved, "replay_shards", "1 with --checkpoint-replay", self.replay_shards)
         require_positive(self, "samples_per_insert", "per_beta_anneal_agent_steps")
         require_positive(self, "learning_starts", "per_sample_interval")
         require_between(self, 1, MAX_N_STEP, "n_step")

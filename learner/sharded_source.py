@@ -84,18 +84,23 @@ class ShardedSource:
             self._listen(SLICE_MS if turn else 0)
             self._drop_broken()
             self._ask()
-            for plan in self._plans:
-                if all(part.is_there for part in plan):
-                    self._plans.remove(plan)
-                    return self._join(plan)
+            whole = (plan for plan in self._plans if all(part.is_there for part in plan))
+            plan = next(whole, None)
+            if plan is not None:
+                self._plans.remove(plan)
+                ready = self._join(plan)
+                # So that the servers draw the next one while this one is trained on.
+                self._ask()
+                return ready
         return None
 
     def release(self, ready: ReadyBatch) -> None:
         self._origins.pop(ready.slot, None)
 
     def set_samples_per_insert(self, ratio: float) -> bool:
-        """False when one of the servers does not hear it."""
-        return all(self._tell(SetLimit(samples_per_insert=ratio)))
+        """Nothing changes while one of the servers would not hear it."""
+        are_all_there = len(self._live()) == len(self._lines)
+        return are_all_there and all(self._tell(SetLimit(samples_per_insert=ratio)))
 
     def send_priorities(self, ready: ReadyBatch, errors: Tensor) -> None:
         first = 0

@@ -53,7 +53,8 @@ def build(
     )
     # Bound first: a taken endpoint is known before any memory is.
     router = network.router(replay_endpoints(settings)[index])
-    chosen, root = settings.replay, RunPaths.of(settings.run).replay
+    chosen = settings.replay
+    root = RunPaths.of(settings.run).replay_of(index, chosen.replay_shards)
     wanted = restore if chosen.checkpoint_replay else ""
     buffer = build_buffer(settings, saved_capacity(root, wanted), index=index)
     folder = CutFolder(root, buffer.storage)
@@ -111,10 +112,7 @@ def build_buffer(settings: Settings, saved_items: int = 0, *, index: int = 0) ->
     layout = layout_of(settings)
     shards = settings.replay.replay_shards
     asked_items = share_of(settings.replay.capacity, shards)
-    capacity = capacity_with(asked_items, saved_items, device, layout)
-    if shards > 1 and asked_items == 0:
-        # The others may be on this machine too.
-        capacity = share_of(capacity, shards)
+    capacity = capacity_with(asked_items, saved_items, device, layout, shards=shards)
     log.info(
         "replay buffer",
         extra={
@@ -135,11 +133,19 @@ def build_buffer(settings: Settings, saved_items: int = 0, *, index: int = 0) ->
 
 
 def capacity_with(
-    asked_items: int, saved_items: int, device: torch.device, layout: ItemLayout
+    asked_items: int,
+    saved_items: int,
+    device: torch.device,
+    layout: ItemLayout,
+    *,
+    shards: int = 1,
 ) -> int:
+    """Of one of `shards` servers; what is left to us is divided, as all may be on this machine."""
     free_bytes = free_memory_bytes(device)
-    takes_over = asked_items == 0 and 0 < saved_items <= largest_capacity(free_bytes, layout)
-    return choose_capacity(saved_items if takes_over else asked_items, free_bytes, layout)
+    if asked_items == 0 and 0 < saved_items <= largest_capacity(free_bytes, layout):
+        return choose_capacity(saved_items, free_bytes, layout)
+    capacity = choose_capacity(asked_items, free_bytes, layout)
+    return capacity if asked_items else share_of(capacity, shards)
 
 
 def build_limiter(settings: Settings, capacity_items: int) -> RateLimiter:

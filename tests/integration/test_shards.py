@@ -14,14 +14,14 @@ from tests.launched_run import LaunchedRun
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(180)]
 
 SERVERS = ("replay_server-0", "replay_server-1")
-ACTORS = ("actor-0", "actor-1", "actor-2")
+ACTORS = ("actor-0", "actor-1", "actor-2", "actor-3")
 WINDOW = 4
 BACK_WITHIN_S = 10.0
 
 
 @pytest.fixture
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaunchedRun]:
-    words = ("--replay-shards", "2", "--actors", "3", "--block-steps", "16")
+    words = ("--replay-shards", "2", "--actors", "4", "--block-steps", "16")
     run = LaunchedRun(
         tmp_path_factory.mktemp("shards"), *words, faults={"agent_step_delay_s": 0.002}
     )

@@ -209,10 +209,6 @@ def test_every_replay_endpoint_of_a_list_is_checked() -> None:
         EndpointSettings(replay_endpoint="tcp://127.0.0.1:5601,tcp://0.0.0.0:5601")
 
 
-def test_shards_are_not_saved_with_checkpoints() -> None:
-    with pytest.raises(ConfigError, match=r"--replay-shards must be 1 with --checkpoint-replay"):
-        ReplaySettings(replay_shards=2, checkpoint_replay=True)
-
 
 def test_a_batch_larger_than_the_buffer_is_refused() -> None:
     replay = ReplaySettings(capacity=100, learning_starts=100)

@@ -57,7 +57,7 @@ def test_priorities_go_back_to_the_server_that_drew_the_row() -> None:
     errors = torch.cat([torch.full((rows[0],), 100.0), torch.full((rows[1],), 400.0)])
 
     scene.source.send_priorities(ready, errors)
-    slots = ready.batch.slots.split([rows[0], rows[1]])
+    slots = ready.batch.slots[: rows[0]], ready.batch.slots[rows[0] :]
     scene.source.release(ready)
     scene.turn()
 
@@ -159,13 +159,17 @@ def test_a_change_of_the_balance_reaches_all_servers() -> None:
     assert ratios == [7.0, 7.0]
 
 
-def test_a_change_of_the_balance_that_not_all_hear_is_said_to_have_failed() -> None:
-    scene = ShardScene(None, None)
+def test_a_change_of_the_balance_that_not_all_would_hear_is_refused_as_a_whole() -> None:
+    scene = endless_scene(2, 2)
     scene.shards[1].is_stopped = True
-    for _ in range(3):
-        scene.turn()
+    for _ in range(10):
+        scene.turn(0.5)
 
-    assert not scene.source.set_samples_per_insert(7.0)
+    is_done = scene.source.set_samples_per_insert(7.0)
+    scene.turn()
+
+    assert not is_done
+    assert scene.shards[0].service.limiter.limit.samples_per_insert == 4.0
 
 
 def test_nothing_is_asked_before_a_server_has_its_share_of_the_start_of_learning() -> None:
@@ -183,6 +187,19 @@ def test_nothing_is_asked_before_a_server_has_its_share_of_the_start_of_learning
     assert ready.batch.size == BATCH
 
 
+def test_no_more_is_asked_than_the_credit_of_all_servers_allows() -> None:
+    limits = [make_limiter(starts=2 * BLOCK_ITEMS, slack=2.0 * BATCH) for _ in range(2)]
+    scene = ShardScene(*limits)
+    scene.shards[0].store(make_blocks(2))
+    scene.shards[1].store(make_blocks(1))
+    scene.join()
+
+    found = [scene.turn() for _ in range(20)]
+
+    # The slack of the first server; the second has not begun to earn.
+    assert sum(ready is not None for ready in found) == 2
+
+
 EVENTS = st.lists(
     st.sampled_from(["turn", "release", "stop 0", "stop 1", "restart 0", "restart 1", "second"]),
     max_size=60,
@@ -193,7 +210,7 @@ EVENTS = st.lists(
 @settings(max_examples=60, deadline=None)
 def test_no_slot_is_ever_lost_or_has_two_owners(events: list[str]) -> None:
     scene = endless_scene(2, 2)
-    held = []
+    held: list[ReadyBatch] = []
     for event in events:
         word, _, shard = event.partition(" ")
         if word == "release" and held:

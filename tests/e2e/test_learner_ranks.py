@@ -39,7 +39,7 @@ class Finished:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
-    words = ("--learner-ranks", "2", "--replay-shards", "2", "--actors", "3")
+    words = ("--learner-ranks", "2", "--replay-shards", "2", "--actors", "4")
     run = LaunchedRun(tmp_path_factory.mktemp("ranks"), *words)
     try:
         run.wait_for("learner-1", "updates_here", 20)

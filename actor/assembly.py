@@ -37,6 +37,7 @@ from common.networks import QuantileNetwork, build_network
 from common.phases import PhaseTimer
 from common.run_paths import RunPaths
 from common.seeds import seed_for
+from common.shards import replay_endpoints, shard_of
 from common.trace_log import TraceLog
 from common.weights import weight_contract
 
@@ -67,7 +68,9 @@ def build(
     net = build_network(
         settings.learner.network, settings.spec, settings.learner.num_quantiles
     ).eval()
-    link = open_link(network, endpoints.replay_endpoint, identity, settings.spec, clock=clock)
+    servers = replay_endpoints(settings)
+    endpoint = servers[shard_of(identity.peer, len(servers))]
+    link = open_link(network, endpoint, identity, settings.spec, clock=clock)
     subscriber = network.subscriber(endpoints.weights_endpoint)
     starts, timer, toolbox = (
         _starts(settings, index),

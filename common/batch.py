@@ -40,6 +40,15 @@ class Batch:
         return int(self.actions.shape[0])
 
 
+def first_rows(batch: Batch, rows: int) -> Batch:
+    """A view of the first transitions; `ValueError` when there are fewer."""
+    if rows > batch.size:
+        raise ValueError(f"{rows} of {batch.size} transitions")
+    if rows == batch.size:
+        return batch
+    return Batch(**{name: getattr(batch, name).narrow(0, 0, rows) for name in Batch.__slots__})
+
+
 FieldLayout = tuple[str, torch.dtype, tuple[int, ...]]
 
 

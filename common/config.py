@@ -32,7 +32,7 @@ from common.config_tools import (
     ScriptSettings,
     ShapingSettings,
 )
-from common.endpoints import check_endpoint
+from common.endpoints import check_endpoint, split_endpoints
 from common.errors import ConfigError
 from common.game import parse_stage_weights
 from common.ids import check_run_name
@@ -102,7 +102,7 @@ class EndpointSettings:
     """Where the processes meet: ipc:///path or tcp://host:port."""
 
     replay_endpoint: str = "tcp://127.0.0.1:5601"
-    """Bound by the replay server."""
+    """Bound by the replay server; one for each of --replay-shards, separated by commas."""
     weights_endpoint: str = "tcp://127.0.0.1:5602"
     """Bound by the learner: weights for the actors."""
     telemetry_endpoint: str = "tcp://127.0.0.1:5603"
@@ -114,11 +114,17 @@ class EndpointSettings:
 
     def __post_init__(self) -> None:
         require(is_plain(self.keys_dir), "keys_dir", "a folder", ascii(self.keys_dir))
-        for name in ENDPOINT_NAMES:
+        for name, endpoint in self.each():
             try:
-                check_endpoint(getattr(self, name), has_keys=bool(self.keys_dir))
+                check_endpoint(endpoint, has_keys=bool(self.keys_dir))
             except ConfigError as error:
                 raise ConfigError(f"{flag_of(name)}: {error}") from error
+
+    def each(self) -> list[tuple[str, str]]:
+        """Every endpoint with the name of its setting; there may be several replay servers."""
+        others = [(name, getattr(self, name)) for name in ENDPOINT_NAMES[1:]]
+        replay = split_endpoints(self.replay_endpoint)
+        return [*((ENDPOINT_NAMES[0], endpoint) for endpoint in replay), *others]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

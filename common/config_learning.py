@@ -11,8 +11,11 @@ from common.config_checks import (
     require_between,
     require_positive,
 )
+from common.ranks import MAX_RANKS, part_of_batch
 from common.specs import MAX_N_STEP, MAX_QUANTILES
 
+MAX_SHARDS = 64
+"""A batch has a part from each server, and the launcher a socket for each."""
 MAX_THREADS = 1_024
 """More than any machine of today has cores for; torch starts each of them at once."""
 
@@ -23,6 +26,8 @@ class ReplaySettings:
 
     capacity: int = 0
     """Transitions to keep; 0 means up to 200,000, less where memory is short."""
+    replay_shards: int = 1
+    """Replay servers, each for a share of the actors, of the capacity and of --learning-starts."""
     samples_per_insert: float = 4.0
     """Times that each agent step is sampled on average; the two sides wait for each other."""
     learning_starts: int = 5_000
@@ -48,6 +53,7 @@ class ReplaySettings:
 
     def __post_init__(self) -> None:
         require_at_least_zero(self, "capacity", "balance_slack_agent_steps")
+        require_between(self, 1, MAX_SHARDS, "replay_shards")
         require_positive(self, "samples_per_insert", "per_beta_anneal_agent_steps")
         require_positive(self, "learning_starts", "per_sample_interval")
         require_between(self, 1, MAX_N_STEP, "n_step")
@@ -90,7 +96,9 @@ class LearnerSettings:
     compile: bool = False
     """Compile the network with torch.compile; falls back with a warning."""
     learner_threads: int = 0
-    """CPU threads of torch in the learner; 0 means half of the cores, at least one."""
+    """CPU threads of torch in the learner, each rank of it; 0: half of the cores for all ranks."""
+    learner_ranks: int = 1
+    """Learner processes that share every batch, with equal parts of it, under torchrun."""
     checkpoint_interval_s: float = 60.0
     """Seconds between two checkpoints."""
     keep_checkpoints: int = 5
@@ -107,3 +115,5 @@ class LearnerSettings:
         decay = self.average_decay
         require(0 <= decay < 1, "average_decay", "at least 0 and below 1", decay)
         require_between(self, 1, 16, "prefetch_batches")
+        require_between(self, 1, MAX_RANKS, "learner_ranks")
+        part_of_batch(self.batch_size, self.learner_ranks)

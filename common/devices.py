@@ -36,8 +36,9 @@ def limit_torch_threads(threads: int) -> None:
     torch.set_num_interop_threads(1)
 
 
-def learner_thread_count(requested: int) -> int:
-    return requested or max(1, (os.cpu_count() or 2) // 2)
+def learner_thread_count(requested: int, ranks: int = 1) -> int:
+    """Of each rank; those on one machine share what one learner would take."""
+    return requested or max(1, (os.cpu_count() or 2) // 2 // ranks)
 
 
 def has_fast_bfloat16() -> bool:

@@ -23,6 +23,11 @@ class TcpAddress:
     port: int
 
 
+def split_endpoints(endpoints: str) -> tuple[str, ...]:
+    """Several endpoints in one text, separated by commas."""
+    return tuple(endpoint.strip() for endpoint in endpoints.split(","))
+
+
 def parse_tcp(endpoint: str) -> TcpAddress:
     match = re.fullmatch(r"tcp://(\[[0-9A-Fa-f:.%]+\]|[^:\[\]/\s]+):([0-9]{1,6})", endpoint)
     if match is None:

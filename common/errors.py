@@ -47,6 +47,14 @@ class PeerUnavailable(MarioError):
     """No answer from a process that we cannot work without."""
 
 
+class RanksLost(MarioError):
+    """A rank of the learner ended or does not answer: all begin again from the checkpoint."""
+
+
+class UpdatesNotFinite(MarioError):
+    """Too many updates in a row that could not be applied."""
+
+
 class CheckpointCorrupt(ConfigError):
     """A checkpoint whose manifest, size or hash is wrong; no restart repairs it."""
 

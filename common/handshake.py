@@ -1,6 +1,6 @@
 """A client's line to the replay server: HELLO first, questions when it is silent, HELLO again.
 
-Used by actors, the learner and controllers; `actor/sink.py` and `learner/batch_source.py` add what
+Used by actors, the learner and controllers; `actor/sink.py` and `learner/replay_line.py` add what
 they send over it.
 """
 
@@ -89,11 +89,12 @@ class ServerLink:
         """The question before this one was not answered either."""
         self._rare = RareLog()
 
-    def maintain(self, *, waiting: bool) -> None:
+    def maintain(self, *, waiting: bool, ping_interval_s: float = PING_INTERVAL_S) -> None:
         """Say HELLO until welcomed; while waiting, ask once a second whether to wait on.
 
         A question that is not answered is asked again after a while: it may have been lost.
         """
+        patience_s = ping_interval_s if self._is_answered else UNANSWERED_INTERVAL_S
         now = self._clock()
         if not self.is_welcome:
             if now - self._hello_s >= HELLO_INTERVAL_S:
@@ -102,7 +103,7 @@ class ServerLink:
             if now - self._complained_s >= COMPLAIN_INTERVAL_S:
                 self._complained_s = now
                 log.info("waiting for the replay server", extra={"endpoint": self.endpoint})
-        elif waiting and now - self._asked_s >= self._patience_s:
+        elif waiting and now - self._asked_s >= patience_s:
             self._ask(now)
 
     def send(self, message: Message, arrays: Mapping[str, Array] | None = None) -> bool:
@@ -142,10 +143,6 @@ class ServerLink:
         """A question is overdue: the server is stopped, or the network between us is broken."""
         waited_s = self._clock() - self._asked_s
         return not self._is_answered and (self._is_overdue or waited_s >= UNANSWERED_INTERVAL_S)
-
-    @property
-    def _patience_s(self) -> float:
-        return PING_INTERVAL_S if self._is_answered else UNANSWERED_INTERVAL_S
 
     def _ask(self, now_s: float) -> None:
         self._question += 1

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from common.specs import DataSpec
 
-PROTOCOL_VERSION = 5
+PROTOCOL_VERSION = 6
 MAX_HEADER_BYTES = 64 * 1024
 MAX_ARRAYS = 16
 MAX_FRAME_BYTES = 256 * 1024 * 1024
@@ -40,6 +40,8 @@ Sequence = Annotated[int, Range(0, COUNTER_MAX)]
 PeerId = Annotated[str, Text(48, r"[a-z][a-z_]{0,31}-[0-9]{1,6}")]
 RunName = Annotated[str, Text(80, r"[A-Za-z0-9][A-Za-z0-9._-]*")]
 ShortText = Annotated[str, Text(400)]
+Mass = Annotated[float, Range(0, 1e18)]
+Samples = Annotated[float, Range(-1e18, 1e18)]
 Scalar = int | float | str | bool | None
 Record = Annotated[dict[str, Scalar], Range(0, 200)]
 """At most 200 named scalars."""
@@ -159,9 +161,13 @@ class Status(Message):
     window: Annotated[int, Range(0, 64)]
     size: Count
     capacity: Count
+    mass: Mass
+    """Sum of all priorities, so that several servers can be sampled in proportion."""
     inserted_total: Count
     sampled_total: Count
     samples_per_insert: Annotated[float, Range(0, 1e6)]
+    credit: Samples
+    """What may still be taken before actors must store more; 0 before learning starts."""
     gate: Literal["open", "wait_for_actors", "wait_for_learner"]
 
 
@@ -173,11 +179,15 @@ class SampleRequest(Message):
     request_id: Count
     batch_size: Annotated[int, Range(1, 65_536)]
     beta: Annotated[float, Range(0, 1)]
-    uses: Annotated[int, Range(1, 1_000)]
-    """Updates that will be made with the batch; the balance counts each."""
+    charge: Annotated[int, Range(0, 65_536_000)]
+    """Samples that the balance counts: transitions times updates, of several servers a share."""
+    may_wait: bool
+    """False where the learner has looked at the balances of several servers: served at once."""
     shared_file: Annotated[str, Text(120, r"[A-Za-z0-9._-]*")]
     """Name of the learner's shared-memory file; empty asks for raw frames."""
     slot: Annotated[int, Range(0, 64)]
+    slot_rows: Annotated[int, Range(1, 65_536)]
+    """Transitions that a slot of the file has room for; the first `batch_size` are filled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,10 +198,14 @@ class BatchReply(Message):
     request_id: Count
     server_incarnation: Count
     size: Count
-    mass: Annotated[float, Range(0, 1e300)]
-    """Sum of all priorities, so that several servers can be sampled in proportion."""
+    mass: Mass
+    """Sum of all priorities when the batch was drawn."""
+    min_priority: Mass
+    """Least priority in the batch, which its weights are relative to: the item of weight 1."""
     inserted_total: Count
     sampled_total: Count
+    credit: Samples
+    """As in `Status`, with this batch taken."""
     slot: Annotated[int, Range(0, 64)]
 
 

@@ -36,6 +36,7 @@ PHASES: Mapping[str, Mapping[str, str]] = {
         "forward": "networks and loss; on CUDA only until it is queued",
         "backward": "gradients; on CUDA only until they are queued",
         "optimizer": "clipping, step, running mean, copies to the target",
+        "ranks": "gradients averaged with the other ranks, and waiting for these",
         "device": "results of an update read, which waits for the device",
         "priorities": "priorities sent back, the next batch asked for",
         "publish": "weights broadcast",

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -81,13 +81,13 @@ def _run(args: Args, plan: Callable[[Args], Work], stop: StopFlag, pulse: Pulse)
     # Here, because `--help` should wait for neither zmq nor torch.
     from common.transport import ZmqNetwork  # noqa: PLC0415
 
-    for name, value in asdict(args.settings.endpoints).items():
-        if name.endswith("_endpoint"):
-            check_host(value)
+    for _, endpoint in args.settings.endpoints.each():
+        check_host(endpoint)
     with ExitStack() as held:
         try:
             with stop.raising():
-                held.enter_context(sole_role(RunPaths.of(args.settings.run), args.role))
+                paths = RunPaths.of(args.settings.run)
+                held.enter_context(sole_role(paths, args.role, args.index))
             work = plan(args)
             limit_torch_threads(work.threads)
             network = ZmqNetwork(keys_dir=args.settings.endpoints.keys_dir)

@@ -1,4 +1,4 @@
-"""One learner and one replay server per run: two would write over each other's files."""
+"""One learner and one replay server of each index per run: two would write over their files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from common.errors import ConfigError
 from common.file_lock import held_lock
-from common.ids import Role
+from common.ids import Role, peer_id
 from common.lifecycle import ORPHAN_GRACE_S, PARENT_PID_VARIABLE
 from common.run_paths import RunPaths
 
@@ -19,12 +19,12 @@ GLANCE_S = 0.5
 
 
 @contextmanager
-def sole_role(paths: RunPaths, role: Role) -> Iterator[None]:
+def sole_role(paths: RunPaths, role: Role, index: int = 0) -> Iterator[None]:
     """Hold the role of this run; a second process is refused and told who has it."""
     if role not in SOLE_ROLES:
         yield
         return
-    path = paths.role_lock(role)
+    path = paths.role_lock(role, index)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -32,8 +32,8 @@ def sole_role(paths: RunPaths, role: Role) -> Iterator[None]:
             f"cannot write to the run folder {paths.root}: {error.strerror}; "
             "choose another --runs-dir"
         ) from error
-    name = repr(paths.root.name)
-    busy = f"run {name} has a {role} already: process {{pid}}; stop it, or choose another --run"
+    name, who = repr(paths.root.name), peer_id(role, index) if index else role
+    busy = f"run {name} has a {who} already: process {{pid}}; stop it, or choose another --run"
     with held_lock(path, busy=busy, wait_s=_patience_s()):
         yield
 

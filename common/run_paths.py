@@ -8,7 +8,7 @@ from pathlib import Path
 
 from common.config import RunSettings
 from common.errors import ConfigError
-from common.ids import Role
+from common.ids import Role, peer_id
 
 OUR_NAMES = (
     "config.json",
@@ -65,8 +65,8 @@ class RunPaths:
 
     def refuse_links(self) -> None:
         """A folder that came from elsewhere could lead to any file of ours through a link."""
-        for name in OUR_NAMES:
-            path = self.root / name
+        shards = [path for folder in self.replay_folders()[1:] for path in _with_parts(folder)]
+        for path in (*(self.root / name for name in OUR_NAMES), *shards):
             if path.is_symlink():
                 raise ConfigError(
                     f"{path} is a link to {os.fsdecode(path.readlink())}, and a run folder holds "
@@ -137,15 +137,23 @@ class RunPaths:
 
     @property
     def replay(self) -> Path:
-        """Cuts of the replay server and their pages."""
+        """Cuts of the replay server and their pages, where there is one server."""
         return self.root / "replay"
+
+    def replay_of(self, shard: int, shards: int) -> Path:
+        """Another number of servers has other folders: what one held fits no other number."""
+        return self.root / f"replay-{shard}-of-{shards}" if shards > 1 else self.replay
+
+    def replay_folders(self) -> list[Path]:
+        """That of one server, and those of any shards that have saved something."""
+        return [self.replay, *sorted(self.root.glob("replay-*"))]
 
     @property
     def lock(self) -> Path:
         return self.root / "launcher.lock"
 
-    def role_lock(self, role: Role) -> Path:
-        return self.root / "locks" / f"{role}.lock"
+    def role_lock(self, role: Role, index: int = 0) -> Path:
+        return self.root / "locks" / f"{peer_id(role, index) if index else role}.lock"
 
     @property
     def diagnostics(self) -> Path:
@@ -159,3 +167,7 @@ class RunPaths:
 
     def process_heartbeat(self, peer: str) -> Path:
         return self.root / "heartbeats" / f"{peer}.jsonl"
+
+
+def _with_parts(folder: Path) -> tuple[Path, ...]:
+    return folder, folder / "cuts", folder / "pages"

@@ -80,6 +80,7 @@ def costs_of(settings: Settings) -> Costs:
         sample_bytes=SAMPLE_BYTES[settings.learner.network],
         evaluators=settings.evaluation.evaluators,
         on_device=settings.run.device.startswith("cuda"),
+        replay_shards=settings.replay.replay_shards,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+import psutil
 
 from common.errors import ExitCode
 from common.ids import INCARNATION_VARIABLE, Incarnation
@@ -51,6 +54,8 @@ class Child:
     last_reason: str = ""
     last_dump: Path | None = None
     """Stacks of the last life that hung."""
+    incarnation: Incarnation | None = None
+    """Of this life; its heartbeats have it."""
     hang: str = ""
     """Why this life is being killed."""
     pulse: PulseWatch | None = None
@@ -59,7 +64,7 @@ class Child:
     def start(self, now_s: float, incarnation: Incarnation) -> int:
         """The number of the new process."""
         self.pulse, self._request, self.hang = PulseWatch(now_s), None, ""
-        self.started_s = now_s
+        self.started_s, self.incarnation = now_s, incarnation
         self.spec.log_file.parent.mkdir(parents=True, exist_ok=True)
         given = {
             INCARNATION_VARIABLE: str(incarnation),
@@ -132,6 +137,14 @@ class Child:
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(number)
 
+    def kill(self) -> None:
+        """At once, with all that it started: ranks of a learner would save and go on otherwise."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        for process in _family(self.process.pid):
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+
     def wait(self, timeout_s: float) -> bool:
         """True when it is gone."""
         if self.process is None:
@@ -146,8 +159,9 @@ class Child:
     def heartbeat(self) -> dict[str, object]:
         """The last line of its heartbeat file, if this life of the process wrote it."""
         record = last_record(self.spec.heartbeat_file)
-        alive = self.process is not None and record and record.get("pid") == self.process.pid
-        return record if alive and record else {}
+        # Not by its pid: of a learner with ranks the process that we started is their launcher.
+        is_ours = record is not None and record.get("incarnation") == self.incarnation
+        return record if is_ours and record else {}
 
     def note_end(self, how: str, now_s: float) -> None:
         """Remember why this life ended, and whether it was of any use."""
@@ -182,6 +196,15 @@ class Child:
 
     def last_lines(self) -> list[str]:
         return tail_lines(self.spec.log_file, LAST_LINES)
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    """The process first: it must not replace or mourn the others."""
+    try:
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    except psutil.Error:
+        return []
 
 
 def tail_lines(path: Path, count: int) -> list[str]:

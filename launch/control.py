@@ -24,16 +24,17 @@ from common.endpoints import check_host
 from common.errors import ConfigError, ExitCode, MarioError, PeerUnavailable
 from common.handshake import open_link
 from common.heartbeat import Identity
-from common.ids import new_incarnation
+from common.ids import new_incarnation, peer_id
 from common.messages import Stats, StatsRequest
 from common.settings_files import load_settings
+from common.shards import replay_endpoints
 from common.transport import ZmqNetwork
 from launch.learner_control import ask_learner, asked_by, request_for
 from launch.tables import make_table
 
 PROGRAM = Program(
     name="python launch/control.py",
-    description="""Show the replay server of a running run, or change the run while it goes on.
+    description="""Show the replay servers of a running run, or change the run while it goes on.
 
 Changes are answered by the learner and written to controls.jsonl of the run, with who and when.
 
@@ -90,7 +91,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = _run_settings(args.run_dir)
         if args.wishes():
             return change(settings, args)
-        print(as_table(ask(settings, args.timeout_s)), end="", flush=True)
+        for index, endpoint in enumerate(replay_endpoints(settings)):
+            answer = ask(settings, endpoint, args.timeout_s)
+            print(as_table(answer, peer_id("replay_server", index)), end="", flush=True)
     except MarioError as error:
         return refuse(PROGRAM, error)
     except KeyboardInterrupt:
@@ -117,12 +120,11 @@ def change(settings: Settings, args: ControlArgs) -> int:
     return int(code)
 
 
-def ask(settings: Settings, timeout_s: float) -> Stats:
-    """The statistics of the replay server of a run, asked for once we are welcome."""
+def ask(settings: Settings, endpoint: str, timeout_s: float) -> Stats:
+    """The statistics of a replay server of the run, asked for once we are welcome."""
     identity = Identity(
         run_id=settings.run.run, role="controller", index=0, incarnation=new_incarnation()
     )
-    endpoint = settings.endpoints.replay_endpoint
     check_host(endpoint)
     network = ZmqNetwork(keys_dir=settings.endpoints.keys_dir)
     try:
@@ -140,14 +142,14 @@ def ask(settings: Settings, timeout_s: float) -> Stats:
     raise PeerUnavailable(f"no answer from {endpoint} within {timeout_s} s; is the run going on?")
 
 
-def as_table(answer: Stats) -> str:
+def as_table(answer: Stats, name: str) -> str:
     rows = [
         (name, f"{value:,.4g}" if isinstance(value, float) else f"{value}")
         for name, value in answer.values.items()
     ]
     console = Console()
     with console.capture() as captured:
-        console.print(make_table(("replay server", "value"), rows, texts=("replay server",)))
+        console.print(make_table((name, "value"), rows, texts=(name,)))
     return captured.get()
 
 

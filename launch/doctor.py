@@ -175,11 +175,12 @@ def _examine_checkpoints(diagnosis: Diagnosis) -> None:
 
 
 def _examine_replay(diagnosis: Diagnosis) -> None:
-    names = cut_names(diagnosis.paths.replay)
-    for name in with_progress(names, len(names), "saved replays"):
-        diagnosis.findings += check_saved_replay(diagnosis.paths, name)
-    if names:
-        diagnosis.checked["saved replays"] = len(names)
+    roots = diagnosis.paths.replay_folders()
+    cuts = [(root, name) for root in roots for name in cut_names(root)]
+    for root, name in with_progress(cuts, len(cuts), "saved replays"):
+        diagnosis.findings += check_saved_replay(root, name)
+    if cuts:
+        diagnosis.checked["saved replays"] = len(cuts)
 
 
 def _examine_files(diagnosis: Diagnosis) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from common.config import Settings
+from common.ids import peer_id
+from common.shards import shard_of
 
 
 def idle_settings(settings: Settings) -> Iterator[str]:
     """One line for each of them: what is not used, and why."""
     yield from _idle_scripts(settings)
+    yield from _idle_shards(settings)
     shaping, adaptive = settings.shaping, settings.adaptive
     is_shaped = shaping.reward_distance_weight or shaping.reward_score_weight or adaptive.adaptive
     if shaping.enable_ram_x_parse and not is_shaped:
@@ -35,6 +38,16 @@ def _idle_scripts(settings: Settings) -> Iterator[str]:
         yield (
             "the forward action is not used: give --scripted-forward-frames without a sequence, or "
             "--auto-bootstrap-threshold"
+        )
+
+
+def _idle_shards(settings: Settings) -> Iterator[str]:
+    shards, actors = settings.replay.replay_shards, settings.actor.actors
+    used = {shard_of(peer_id("actor", index), shards) for index in range(actors)}
+    for shard in sorted(set(range(shards)) - used):
+        yield (
+            f"{peer_id('replay_server', shard)} stays empty: the hash sends it none of the "
+            f"{actors} actors; give more --actors, or fewer --replay-shards"
         )
 
 

@@ -141,7 +141,7 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
             announce_set_aside(paths, console)
     made = make_run_dir(paths)
     stop = StopFlag.on_signals()
-    with locked(paths), private_endpoints() as endpoints:
+    with locked(paths), private_endpoints(settings.replay.replay_shards) as endpoints:
         configure_logging(settings.run.run, "launcher", 0, paths.process_log("launcher-0"))
         sweep_leftovers()
         with unmade_if_refused(paths, made):

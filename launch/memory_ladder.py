@@ -60,14 +60,19 @@ class Costs:
     sample_bytes: int
     evaluators: int
     on_device: bool
+    replay_shards: int = 1
 
     def need(self, plan: MemoryPlan) -> Bytes:
-        processes = (plan.actors + self.evaluators + 1) * PROCESS_BYTES + LEARNER_BYTES
+        others = plan.actors + self.evaluators + self.replay_shards
+        processes = others * PROCESS_BYTES + LEARNER_BYTES
         arrays = self.replay_bytes(plan.capacity) + plan.batch_size * self.sample_bytes
         if not self.on_device:
             return Bytes(ram=processes + arrays)
-        # The learner and the replay server use CUDA.
-        return Bytes(ram=processes + 2 * CUDA_RAM_BYTES, device=2 * CUDA_CONTEXT_BYTES + arrays)
+        # The learner and the replay servers use CUDA.
+        users = 1 + self.replay_shards
+        return Bytes(
+            ram=processes + users * CUDA_RAM_BYTES, device=users * CUDA_CONTEXT_BYTES + arrays
+        )
 
 
 def next_rung(

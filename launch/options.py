@@ -69,6 +69,13 @@ class LocalArgs:
     def __post_init__(self) -> None:
         if self.fresh and self.resume not in ("auto", "none"):
             raise ConfigError(f"--fresh and --resume {self.resume} contradict each other; drop one")
+        ranks = self.settings.learner.learner_ranks
+        for flag, is_given in (("--lockstep", self.lockstep), ("--auto-mem", self.auto_mem)):
+            if ranks > 1 and is_given:
+                raise ConfigError(f"{flag} knows one learner, and --learner-ranks is {ranks}")
+        shards = self.settings.replay.replay_shards
+        if self.lockstep and shards > 1:
+            raise ConfigError(f"--lockstep has one replay server, got --replay-shards {shards}")
 
 
 def preset_names() -> list[str]:

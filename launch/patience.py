@@ -33,7 +33,9 @@ class Patience:
 
 def patience_with(role: Role, settings: Settings) -> Patience:
     factor = settings.run.patience
-    if factor == 0:
+    watch_each_other = role == "learner" and settings.learner.learner_ranks > 1
+    if factor == 0 or watch_each_other:
+        # Ranks that do not hear of one of them for a minute end by themselves, all of them.
         return Patience()
     turn_s = TURN_DEADLINES_S[role]
     if role == "actor":

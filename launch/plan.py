@@ -40,30 +40,36 @@ class ProcessSpec:
 
 def count_processes(settings: Settings) -> int:
     """As many as `plan_processes` plans."""
-    return 2 + settings.actor.actors + settings.evaluation.evaluators
+    servers = settings.replay.replay_shards
+    return servers + 1 + settings.actor.actors + settings.evaluation.evaluators
 
 
 def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[ProcessSpec]:
     """In the order in which they are started."""
-    learner_threads = learner_thread_count(settings.learner.learner_threads)
+    ranks = settings.learner.learner_ranks
+    wanted = cut_wanted(Path(resume), paths.checkpoints)
     specs = [
         _spec(
             paths,
             "replay_server",
-            0,
+            index,
             threads=1,
-            extra=("--restore", cut_wanted(Path(resume), paths.checkpoints)),
-            restart_extra=("--restore", "auto"),
-        ),
+            extra=("--index", str(index), "--restore", wanted),
+            restart_extra=("--index", str(index), "--restore", "auto"),
+        )
+        for index in range(settings.replay.replay_shards)
+    ]
+    specs.append(
         _spec(
             paths,
             "learner",
             0,
-            threads=learner_threads,
+            threads=learner_thread_count(settings.learner.learner_threads, ranks),
+            ranks=ranks,
             extra=("--resume", resume),
             restart_extra=("--resume", "auto"),
-        ),
-    ]
+        )
+    )
     for index in range(settings.actor.actors):
         specs.append(_spec(paths, "actor", index, threads=1, extra=("--index", str(index))))
     for _ in range(settings.evaluation.evaluators):
@@ -77,13 +83,15 @@ def _spec(  # noqa: PLR0913 - a command line in parts
     index: int,
     *,
     threads: int,
+    ranks: int = 1,
     extra: tuple[str, ...] = (),
     restart_extra: tuple[str, ...] | None = None,
 ) -> ProcessSpec:
     name = peer_id(role, index)
     # An evaluator is an actor that never explores.
     module = "actor" if role == "evaluator" else role
-    command = (sys.executable, "-m", module, "--config", str(paths.config))
+    program = ("-m", module) if ranks == 1 else ("-m", "launch.ranks", str(ranks))
+    command = (sys.executable, *program, "--config", str(paths.config))
     return ProcessSpec(
         role=role,
         index=index,

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from common.config import EndpointSettings
+from common.config_learning import MAX_SHARDS
 from common.errors import MarioError
 from common.file_lock import held_lock, lock_holder
 from common.shared_files import YOUNG_S
@@ -22,15 +23,17 @@ PREFIX = "warpzone-"
 OWNER = "owner.lock"
 """Held by the launcher as long as it lives, however it ends."""
 SOCKETS = ("replay", "weights", "telemetry", "control")
+REPLAY_SOCKETS = ("replay", *(f"replay-{index}" for index in range(1, MAX_SHARDS)))
+ALL_SOCKETS = (*SOCKETS, *REPLAY_SOCKETS[1:])
 
 
 @contextmanager
-def private_endpoints() -> Iterator[EndpointSettings]:
+def private_endpoints(replay_shards: int = 1) -> Iterator[EndpointSettings]:
     """Local endpoints in a folder that only this user can enter; removed at the end."""
     folder = tempfile.mkdtemp(prefix=PREFIX)
-    endpoints = EndpointSettings(
-        **{f"{name}_endpoint": f"ipc://{folder}/{name}" for name in SOCKETS}
-    )
+    texts = {f"{name}_endpoint": f"ipc://{folder}/{name}" for name in SOCKETS}
+    servers = (f"ipc://{folder}/{name}" for name in REPLAY_SOCKETS[:replay_shards])
+    endpoints = EndpointSettings(**{**texts, "replay_endpoint": ",".join(servers)})
     try:
         with held_lock(Path(folder, OWNER), busy=f"{folder} belongs to process {{pid}}"):
             yield endpoints
@@ -40,7 +43,7 @@ def private_endpoints() -> Iterator[EndpointSettings]:
 
 def remove_endpoints(endpoints: EndpointSettings) -> None:
     """Remove the folder that `private_endpoints` made."""
-    folder = Path(endpoints.replay_endpoint.removeprefix("ipc://")).parent
+    folder = Path(endpoints.weights_endpoint.removeprefix("ipc://")).parent
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -50,7 +53,7 @@ def sweep_sockets() -> int:
     for folder in stale:
         with contextlib.suppress(OSError):
             # By name, and the owner last: nothing else is ours to remove.
-            for name in (*SOCKETS, OWNER):
+            for name in (*ALL_SOCKETS, OWNER):
                 (folder / name).unlink(missing_ok=True)
             folder.rmdir()
     return len(stale)
@@ -72,7 +75,7 @@ def _is_abandoned(folder: Path) -> bool:
             return False
     except (OSError, MarioError):
         return False
-    return not any(_answers(folder / name) for name in SOCKETS)
+    return not any(_answers(folder / name) for name in ALL_SOCKETS)
 
 
 def _answers(path: Path) -> bool:

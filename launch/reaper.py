@@ -51,7 +51,10 @@ def main(launcher_pid: int) -> int:
     if sys.stdin.buffer.read() == DONE:
         return 0
     end_s = time.monotonic() + GRACE_S
-    while (left := children_of(launcher_pid)) and time.monotonic() < end_s:
+    family = {launcher_pid}
+    while (left := children_of(*family)) and time.monotonic() < end_s:
+        # The ranks of a learner are marked with the process that started them, which may go first.
+        family.update(left)
         time.sleep(0.2)
     for pid in left:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -59,13 +62,13 @@ def main(launcher_pid: int) -> int:
     return 0
 
 
-def children_of(launcher_pid: int) -> list[int]:
-    """Processes that a launcher started, and theirs: all have its number in their environment."""
-    mark = f"{PARENT_PID_VARIABLE}={launcher_pid}".encode()
+def children_of(*pids: int) -> list[int]:
+    """Processes that one of these started, and theirs: all have its number in their environment."""
+    marks = {f"{PARENT_PID_VARIABLE}={pid}".encode() for pid in pids}
     found = []
     for entry in PROCESSES.glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if mark in (entry / "environ").read_bytes().split(b"\0"):
+            if marks & set((entry / "environ").read_bytes().split(b"\0")):
                 found.append(int(entry.name))
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +19,7 @@ from common.checkpoint_files import (
     read_manifest,
     verify_checkpoint,
 )
+from common.config_learning import MAX_SHARDS
 from common.errors import CheckpointCorrupt, CheckpointMissing, ConfigError, TraceInvalid
 from common.file_lock import lock_holder
 from common.ids import peer_id
@@ -209,7 +210,9 @@ def bad_lines(
 
 def check_leftovers(paths: RunPaths) -> list[Finding]:
     found = []
-    for path in (*find_leftovers(paths.checkpoints), *cut_leftovers(paths.replay)):
+    replays = paths.replay_folders()
+    cuts = [path for root in replays for path in cut_leftovers(root)]
+    for path in (*find_leftovers(paths.checkpoints), *cuts):
         remedy = f"nothing reads it, the next start removes it; {MOVED}"
         problem = "left by a writer that is dead"
         found.append(
@@ -219,16 +222,17 @@ def check_leftovers(paths: RunPaths) -> list[Finding]:
     for path in set_aside_in(paths.checkpoints):
         remedy = "`--resume PATH` takes it up again; remove it if nobody will"
         found.append(Finding(path=path, problem=problem, remedy=remedy, is_wrong=False))
-    for path in set_aside_in(cuts_folder(paths.replay)):
+    for path in (path for root in replays for path in set_aside_in(cuts_folder(root))):
         remedy = "it is taken up with its checkpoint; remove both if nobody will"
         found.append(Finding(path=path, problem=problem, remedy=remedy, is_wrong=False))
     return found
 
 
-def check_saved_replay(paths: RunPaths, name: str) -> list[Finding]:
-    path = cuts_folder(paths.replay) / name
+def check_saved_replay(root: Path, name: str) -> list[Finding]:
+    """`root` is the folder of one replay server."""
+    path = cuts_folder(root) / name
     try:
-        check_cut(paths.replay, name)
+        check_cut(root, name)
     except CheckpointCorrupt as error:
         if not path.exists():
             return []  # Pruned by the run in the meantime.
@@ -242,9 +246,9 @@ def users_of(paths: RunPaths) -> list[str]:
     """Who works on the run now, in words: its launcher, and programs that were started by hand."""
     holder = lock_holder(paths.lock)
     users = [] if holder is None else [f"launcher (process {holder})"]
-    for role in SOLE_ROLES:
-        if (holder := lock_holder(paths.role_lock(role))) is not None:
-            users.append(f"{peer_id(role, 0)} (process {holder})")
+    for role, index in product(SOLE_ROLES, range(MAX_SHARDS)):
+        if (holder := lock_holder(paths.role_lock(role, index))) is not None:
+            users.append(f"{peer_id(role, index)} (process {holder})")
     for file in sorted((paths.root / "heartbeats").glob("*.jsonl")):
         beat = last_record(file) or {}
         pid, heard_s = beat.get("pid"), beat.get("time")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from pathlib import Path
 
 from common.abandoned import name_before
 from common.config import Settings
 from common.errors import CheckpointCorrupt
+from common.ids import peer_id
 from common.resume import ResumePoint
 from common.run_paths import RunPaths
 from common.saved_replay import check_cut, cut_candidates, cut_wanted
 
-SHAPING = frozenset({"capacity", "block_steps", "float16_scalars"})
+SHAPING = frozenset({"capacity", "block_steps", "float16_scalars", "replay_shards"})
 """Settings that a saved replay must share with the run that takes it over."""
 
 
@@ -27,9 +29,18 @@ def replay_news(
         yield f"WARNING: the saved replay does not fit {names}: the buffer begins empty"
         return
     wanted = cut_wanted(resume.path, paths.checkpoints)
-    for name in cut_candidates(paths.replay, wanted):
+    shards = settings.replay.replay_shards
+    for shard in range(shards):
+        owner = f" ({peer_id('replay_server', shard)})" if shards > 1 else ""
+        for line in _news_of(paths.replay_of(shard, shards), wanted):
+            yield f"{line}{owner}"
+
+
+def _news_of(root: Path, wanted: str) -> Iterator[str]:
+    """Of one replay server."""
+    for name in cut_candidates(root, wanted):
         try:
-            check_cut(paths.replay, name)
+            check_cut(root, name)
         except CheckpointCorrupt as error:
             yield f"WARNING: passed over a saved replay: {error}"
             continue

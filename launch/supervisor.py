@@ -86,7 +86,7 @@ class Supervisor:
     def kill(self) -> None:
         """At once, without a checkpoint."""
         for child in self.children:
-            child.signal(signal.SIGKILL)
+            child.kill()
         for child in self.children:
             child.wait(5.0)
 
@@ -95,7 +95,7 @@ class Supervisor:
         for child in group:
             if not child.wait(end_s - self._clock()):
                 log.warning("did not stop in time, killed", extra={"child": child.spec.name})
-                child.signal(signal.SIGKILL)
+                child.kill()
                 child.wait(5.0)
             child.state = "ended"
 
@@ -110,7 +110,7 @@ class Supervisor:
     def _end_hang(self, child: Child) -> None:
         extra = {"child": child.spec.name, "reason": child.hang, "stacks": child.last_dump or "-"}
         log.error("process hangs, killed", extra=extra)
-        child.signal(signal.SIGKILL)
+        child.kill()
 
     def _on_exit(self, child: Child, code: int) -> None:
         if child.spec.role == "learner" and code == ExitCode.DONE:

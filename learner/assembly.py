@@ -16,18 +16,15 @@ from common.config import Settings
 from common.devices import resolve_device
 from common.errors import CheckpointCorrupt
 from common.game import parse_stage_weights
-from common.handshake import open_link
 from common.heartbeat import HeartbeatWriter, Identity
 from common.ids import new_incarnation
 from common.jsonl import JsonlWriter
 from common.networks import build_network
 from common.nvml import GpuWatch
 from common.run_paths import RunPaths
-from common.shared_files import remove_shared, shared_prefix
 from common.weights import weight_contract
 from learner.adaptive import AdaptiveSchedule
 from learner.archive import Archive
-from learner.batch_source import BatchSource, SourceOptions
 from learner.checkpoint import remove_leftovers, restore_checkpoint, set_aside_newer
 from learner.control_desk import ControlDesk, Orders
 from learner.controls import RunControls
@@ -40,22 +37,27 @@ from learner.progress import RunProgress
 from learner.publisher import WeightPublisher
 from learner.scalar_board import ScalarBoard
 from learner.schedules import importance_beta_schedule, learning_rate_schedule
+from learner.shared_state import share_state
+from learner.source_assembly import build_source
+from learner.team import Team
 from learner.update import Learner, UpdateSettings
 
 log = logging.getLogger(__name__)
 
 
-def build(
+def build(  # noqa: PLR0913 - what a process, lockstep and rank 0 differ in
     settings: Settings,
     network: Network,
     *,
     resume: Path | None = None,
     clock: Callable[[], float] = time.monotonic,
     is_alone: bool = False,
+    team: Team | None = None,
 ) -> LearnerLoop:
     """A learner that has published its first weights. `clock` paces its questions.
 
-    Alone, as in lockstep, it does one thing after the other and watches no GPU.
+    Alone, as in lockstep, it does one thing after the other and watches no GPU. Of a `team` it is
+    rank 0, and the others begin with its state.
     """
     paths = RunPaths.of(settings.run)
     identity = Identity(
@@ -65,11 +67,11 @@ def build(
     progress = RunProgress()
     if resume is not None:
         progress = restore(learner, course, load_checkpoint(resume))
+    if team is not None:
+        share_state(team, learner)
     if settings.learner.compile:
-        learner.compile(_example_batch(settings, learner.device))
-    endpoint = settings.endpoints.replay_endpoint
-    link = open_link(network, endpoint, identity, settings.spec, clock=clock)
-    source = BatchSource(link, settings.spec, _source_options(settings, identity), progress)
+        learner.compile(example_batch(settings, learner.device))
+    source = build_source(settings, network, identity, progress, clock=clock)
     interval_s = settings.run.metrics_interval_s
     parts = LearnerParts(
         learner=learner,
@@ -85,6 +87,7 @@ def build(
         stages=JsonlWriter(paths.stages) if len(settings.env.stage_names) > 1 else None,
         board=_board(settings, paths, progress.agent_steps),
         gpus=None if is_alone else GpuWatch(interval_s),
+        team=team,
         progress=progress,
     )
     loop = LearnerLoop(parts, _plan(settings, saves_beside=not is_alone))
@@ -162,21 +165,6 @@ def restore(learner: Learner, course: Course, data: CheckpointData) -> RunProgre
     return progress
 
 
-def _source_options(settings: Settings, identity: Identity) -> SourceOptions:
-    chosen = settings.learner
-    local = settings.endpoints.replay_endpoint.startswith("ipc://")
-    shared = chosen.batch_transport == "shared" or (chosen.batch_transport == "auto" and local)
-    prefix = shared_prefix(RunPaths.of(settings.run))
-    if shared:
-        remove_shared(prefix)
-    return SourceOptions(
-        batch_size=chosen.batch_size,
-        prefetch_batches=chosen.prefetch_batches,
-        uses=settings.replay.per_sample_interval,
-        shared_file=f"{prefix}{identity.incarnation}" if shared else "",
-    )
-
-
 def _publisher(settings: Settings, network: Network, identity: Identity) -> WeightPublisher:
     return WeightPublisher(
         network.publisher(settings.endpoints.weights_endpoint),
@@ -241,7 +229,7 @@ def _plan(settings: Settings, *, saves_beside: bool) -> LearnerPlan:
     )
 
 
-def _example_batch(settings: Settings, device: torch.device) -> Batch:
+def example_batch(settings: Settings, device: torch.device) -> Batch:
     batch = allocate_batch(settings.learner.batch_size, settings.spec, device)
     for name in batch.__slots__:
         getattr(batch, name).zero_()

@@ -15,8 +15,8 @@ from common.errors import BadMessage, ConfigError
 from common.jsonl import JsonlWriter
 from common.logs import RareLog
 from common.messages import ControlReply, ControlRequest
-from learner.batch_source import BatchSource
 from learner.controls import RunControls
+from learner.ready_batch import BatchFeed
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class Orders:
     """Carries out what concerns values at once; what the loop must do itself waits here for it."""
 
     controls: RunControls
-    source: BatchSource
+    source: BatchFeed
     save_wanted: bool = False
     stop_wanted: bool = False
 

@@ -10,21 +10,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import torch
-
-from common.batch import Batch
 from common.checkpoint_files import JsonObject
-from common.errors import MarioError
+from common.errors import MarioError, RanksLost, UpdatesNotFinite
 from learner.archive import Archive
-from learner.batch_source import ReadyBatch
 from learner.inbox import episode_line
 from learner.parts import LearnerParts, LearnerPlan
 from learner.publisher import News
+from learner.ranked_training import RankedTraining
 from learner.reporter import Reporter
+from learner.training import Steering, Training
 from learner.update import Learner
 
-WAIT_MS = 50
-MAX_SKIPPED_IN_A_ROW = 10
 SECONDS_PER_MINUTE = 60.0
 
 
@@ -40,6 +36,11 @@ class LearnerLoop:
         self._progress = parts.progress
         self._timer = parts.learner.timer
         self._reporter = Reporter(parts, plan)
+        self._training: Training | RankedTraining = Training(
+            parts.learner, parts.source, uses=plan.uses, tell=self._reporter.add
+        )
+        if parts.team is not None:
+            self._training = RankedTraining(self._training, parts.team)
         self._is_waiting = True
         self._started_s = time.monotonic()
         self.saved: Path | None = None
@@ -50,7 +51,10 @@ class LearnerLoop:
 
     @property
     def is_done(self) -> bool:
-        """Whether a budget is used up, or somebody asked for the end."""
+        """Whether a budget is used up, or somebody asked for the end; of ranks, all of them."""
+        return self._training.may_end(wants_to=self._is_out())
+
+    def _is_out(self) -> bool:
         minutes = (time.monotonic() - self._started_s) / SECONDS_PER_MINUTE
         limits = self._plan
         out_of_steps = 0 < limits.max_agent_steps <= self._progress.agent_steps
@@ -67,21 +71,25 @@ class LearnerLoop:
             self._listen()
         with self._timer.phase("publish"):
             self._parts.publisher.pump()
-        with self._timer.phase("wait"):
-            ready = self._source.next(WAIT_MS)
-        if ready is not None:
-            self._train(ready)
-        self._is_waiting = ready is None
+        try:
+            has_trained = self._training.turn(self._steer, stops=self._is_out())
+        except (RanksLost, UpdatesNotFinite):
+            # The weights are those after the last whole update: nothing of it need be lost.
+            self.save()
+            raise
+        self._is_waiting = not has_trained
         self._look_after()
-        return ready is not None
+        return has_trained
 
     def finish(self, deadline_s: float) -> None:
         """Save; an unfinished batch is worth less than a clean end."""
         del deadline_s
+        self._training.leave()
         self._listen()
         self._reporter.write_line()
         if not self.save():
             raise MarioError("the last checkpoint could not be written; free some space, resume")
+        self._training.part()
 
     def save(self) -> bool:
         """False when the checkpoint could not be written; the older ones still stand."""
@@ -100,7 +108,7 @@ class LearnerLoop:
         for file in (parts.metrics, parts.episodes, parts.stages):
             if file is not None:
                 file.close()
-        for helper in (self._parts.gpus, self._parts.board):
+        for helper in (self._parts.gpus, self._parts.board, self._parts.team):
             if helper is not None:
                 helper.close()
 
@@ -112,28 +120,12 @@ class LearnerLoop:
                 self._parts.episodes.write(episode_line(episode, self._progress.agent_steps))
         self._course.follow(self._progress.agent_steps)
 
-    def _train(self, ready: ReadyBatch) -> None:
+    def _steer(self) -> Steering:
         steps = self._progress.agent_steps
-        self._learner.set_learning_rate(self._plan.learning_rate_at(steps, self._course))
-        self._source.beta = self._plan.beta.at(steps)
-        with self._timer.phase("copy"):
-            batch = _on_device(ready.batch, self._learner.device)
-        for _ in range(self._plan.uses):
-            result = self._learner.update(batch)
-            self._reporter.add(result)
-            self._check_finite()
-        with self._timer.phase("priorities"):
-            if result.finite:
-                self._source.send_priorities(ready, result.priorities)
-            self._source.release(ready)
-
-    def _check_finite(self) -> None:
-        if self._learner.consecutive_skipped_updates >= MAX_SKIPPED_IN_A_ROW:
-            self.save()
-            raise MarioError(
-                f"{MAX_SKIPPED_IN_A_ROW} updates in a row were not finite; the last good state "
-                "is saved; resume with a lower --learning-rate"
-            )
+        return Steering(
+            learning_rate=self._plan.learning_rate_at(steps, self._course),
+            beta=self._plan.beta.at(steps),
+        )
 
     def _publish(self) -> None:
         with self._timer.phase("publish"):
@@ -173,9 +165,3 @@ class LearnerLoop:
             orders.save_wanted = False
             with self._timer.phase("checkpoint"):
                 self._save_in_passing(archive)
-
-
-def _on_device(batch: Batch, device: torch.device) -> Batch:
-    """Where the device is the CPU this copies nothing: the slot itself is trained on."""
-    moved = {name: getattr(batch, name).to(device) for name in Batch.__slots__}
-    return Batch(**moved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from common.config import Settings
 from common.devices import learner_thread_count
 from common.ids import Role
 from common.process import Work, run_process
+from common.ranks import place_among_ranks
 from common.resume import find_resume
 from common.run_paths import RunPaths
 
@@ -25,6 +27,7 @@ Goes on from the newest valid checkpoint of the run, if there is one.
 Examples:
   python -m learner --config runs/first/config.json
   python -m learner --run by-hand --device cpu --max-agent-steps 100000
+  torchrun --nproc-per-node 2 -m learner --config runs/first/config.json
 """,
 )
 FINISH_DEADLINE_S = 8.0
@@ -48,8 +51,8 @@ class LearnerArgs:
 
     @property
     def index(self) -> int:
-        """There is one."""
-        return 0
+        """The rank; there is one without torchrun."""
+        return place_among_ranks(os.environ).rank
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,13 +60,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _plan(args: LearnerArgs) -> Work:
+    place = place_among_ranks(os.environ)
+
     def build_learner(network: Network) -> Component:
         # Here, because `--help` should not wait for torch.
         from learner.assembly import build  # noqa: PLC0415
+        from learner.rank_assembly import build_rank  # noqa: PLC0415
 
-        return build(args.settings, network, resume=resume_path(args))
+        # Rank 0 decides where the run goes on, for all.
+        resume = resume_path(args) if place.is_first else None
+        if place.ranks > 1:
+            return build_rank(args.settings, network, place, resume=resume)
+        return build(args.settings, network, resume=resume)
 
-    threads = learner_thread_count(args.settings.learner.learner_threads)
+    threads = learner_thread_count(args.settings.learner.learner_threads, place.local_ranks)
     return Work(build=build_learner, threads=threads, finish_deadline_s=FINISH_DEADLINE_S)
 
 

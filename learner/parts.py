@@ -9,13 +9,14 @@ from common.jsonl import JsonlWriter
 from common.linear_schedule import LinearSchedule
 from common.nvml import GpuWatch
 from learner.archive import Archive
-from learner.batch_source import BatchSource
 from learner.control_desk import ControlDesk
 from learner.course import Course
 from learner.inbox import TelemetryInbox
 from learner.progress import RunProgress
 from learner.publisher import WeightPublisher
+from learner.ready_batch import BatchFeed
 from learner.scalar_board import ScalarBoard
+from learner.team import Team
 from learner.update import Learner
 
 
@@ -24,7 +25,7 @@ class LearnerParts:
     """What a learner is made of."""
 
     learner: Learner
-    source: BatchSource
+    source: BatchFeed
     publisher: WeightPublisher
     inbox: TelemetryInbox
     course: Course
@@ -40,6 +41,8 @@ class LearnerParts:
     board: ScalarBoard | None
     """For TensorBoard, where it was asked for."""
     gpus: GpuWatch | None
+    team: Team | None
+    """The other ranks; None where there are none."""
     progress: RunProgress
 
 

@@ -77,11 +77,14 @@ def mean_or_none(values: Sequence[float]) -> float | None:
 
 
 def wait_metrics(
-    learner_share: float, actors: Sequence[Mapping[str, Scalar]], replay: Mapping[str, Scalar]
+    learner_share: float,
+    actors: Sequence[Mapping[str, Scalar]],
+    servers: Sequence[Mapping[str, Scalar]],
 ) -> dict[str, Scalar]:
     """Who waits how much, and so which part the others wait for."""
     actor_share = mean_or_none([_number(beat.get("share_wait")) for beat in actors])
-    replay_share = _number(replay.get("share_wait")) if replay else None
+    # The busiest: the others are never waited for.
+    replay_share = min((_number(beat.get("share_wait")) for beat in servers), default=None)
     return {
         "wait_share_learner": round(learner_share, 4),
         "wait_share_actors": None if actor_share is None else round(actor_share, 4),

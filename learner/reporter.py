@@ -121,7 +121,7 @@ class Reporter:
     def _others_metrics(self) -> dict[str, Scalar]:
         inbox, max_age_s = self._parts.inbox, LOST_AFTER_INTERVALS * self._plan.metrics_interval_s
         actors = inbox.beats_of("actor", max_age_s)
-        replay = (inbox.beats_of("replay_server", max_age_s) or [{}])[0]
+        servers = inbox.beats_of("replay_server", max_age_s)
         self._shares = self._timer.shares()
         wait_share = self._shares.get("wait", 0.0)
         return {
@@ -132,9 +132,9 @@ class Reporter:
             "actors_alive": len(actors),
             "controls_acked": self._count_acknowledged(actors),
             "weight_lag_updates": weight_lag(self._learner.updates, actors),
-            **wait_metrics(wait_share, actors, replay),
+            **wait_metrics(wait_share, actors, servers),
             **phase_metrics("actors", actors),
-            **phase_metrics("replay", [replay] if replay else []),
+            **phase_metrics("replay", servers),
             **phase_metrics("learner", [self._told_shares()]),
         }
 

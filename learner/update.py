@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -65,6 +65,14 @@ class UpdateResult:
     """False: the update was skipped, parameters and optimizer are as before."""
 
 
+class Averaging(Protocol):
+    """What a learner asks of the other ranks, each of which has drawn a part of the batch."""
+
+    def average(self, tensors: Sequence[Tensor]) -> None:
+        """Put the mean over the ranks in their place; NaN or infinity in one is in all then."""
+        ...
+
+
 class Learner:
     """The online and the target network and the optimizer between them. One thread owns it."""
 
@@ -93,6 +101,8 @@ class Learner:
         self.consecutive_skipped_updates = 0
         self.target_syncs = 0
         self.model_compiled = False
+        self.ranks: Averaging | None = None
+        """Of a learner that is one process of several."""
         self.timer = PhaseTimer()
         """Knows the parts of an update; the loop adds what lies between two of them."""
         self._loss_terms: Callable[[Batch], LossTerms] = self._compute_loss_terms
@@ -103,10 +113,11 @@ class Learner:
         """Train on one batch that lies on the learner's device; the host waits once, at the end."""
         with self.timer.phase("forward"):
             terms = self._loss_terms(batch)
-        grad_norm = self._apply_gradient(terms.loss)
+        means = torch.stack((terms.loss.detach(), terms.q_mean))
+        grad_norm = self._apply_gradient(terms.loss, means)
         with self.timer.phase("device"):
             # The only transfer of an update: all that the host wants to know in three numbers.
-            told = torch.stack((terms.loss.detach(), terms.q_mean, grad_norm)).tolist()
+            told = torch.cat((means, grad_norm.reshape(1))).tolist()
         loss, q_mean, norm = told
         finite = math.isfinite(loss) and math.isfinite(norm)
         with self.timer.phase("optimizer"):
@@ -153,16 +164,25 @@ class Learner:
             quantiles = self.online(batch.observations, batch.prev_actions)
         return double_q_loss(quantiles, batch, after)
 
-    def _apply_gradient(self, loss: Tensor) -> Tensor:
-        """Step unless loss or gradient is not finite, decided on the device; returns the norm."""
+    def _apply_gradient(self, loss: Tensor, means: Tensor) -> Tensor:
+        """Step unless loss or gradient is not finite, decided on the device; returns the norm.
+
+        With ranks `means`, of this part of the batch, become those of the whole batch.
+        """
         with self.timer.phase("backward"):
             self._differentiate(loss)
+        if self.ranks is not None:
+            with self.timer.phase("ranks"):
+                self.ranks.average([*self._gradients(), means])
         with self.timer.phase("optimizer"):
             self.scaler.unscale_(self.optimizer)
             norm = nn.utils.clip_grad_norm_(self.online.parameters(), self.settings.max_grad_norm)
             self.scaler.step(self.optimizer)
             self.scaler.update(None if self.scales_loss else 1.0)
         return norm
+
+    def _gradients(self) -> list[Tensor]:
+        return [p.grad for p in self.online.parameters() if p.grad is not None]
 
     def _differentiate(self, loss: Tensor) -> None:
         self.optimizer.zero_grad(set_to_none=True)

@@ -24,6 +24,7 @@ from common.replay_capacity import (
 from common.run_paths import RunPaths
 from common.saved_replay import saved_capacity
 from common.seeds import seed_for
+from common.shards import replay_endpoints, share_of
 from replay_server.buffer import ReplayBuffer, ReplayOptions
 from replay_server.cut import SavedCut
 from replay_server.cut_files import CutFolder
@@ -36,20 +37,26 @@ log = logging.getLogger(__name__)
 
 
 def build(
-    settings: Settings, network: Network, *, restore: str = "none", in_background: bool = True
+    settings: Settings,
+    network: Network,
+    *,
+    index: int = 0,
+    restore: str = "none",
+    in_background: bool = True,
 ) -> ReplayServer:
     """`restore`: the checkpoint whose replay is wanted, auto for the newest, or none.
 
     Cuts beyond it are given up, if this run saves any.
     """
     identity = Identity(
-        run_id=settings.run.run, role="replay_server", index=0, incarnation=new_incarnation()
+        run_id=settings.run.run, role="replay_server", index=index, incarnation=new_incarnation()
     )
     # Bound first: a taken endpoint is known before any memory is.
-    router = network.router(settings.endpoints.replay_endpoint)
-    chosen, root = settings.replay, RunPaths.of(settings.run).replay
+    router = network.router(replay_endpoints(settings)[index])
+    chosen = settings.replay
+    root = RunPaths.of(settings.run).replay_of(index, chosen.replay_shards)
     wanted = restore if chosen.checkpoint_replay else ""
-    buffer = build_buffer(settings, saved_capacity(root, wanted))
+    buffer = build_buffer(settings, saved_capacity(root, wanted), index=index)
     folder = CutFolder(root, buffer.storage)
     service = ReplayService(
         settings.spec,
@@ -96,14 +103,16 @@ def restore_cut(folder: CutFolder, buffer: ReplayBuffer, wanted: str) -> SavedCu
     return None
 
 
-def build_buffer(settings: Settings, saved_items: int = 0) -> ReplayBuffer:
+def build_buffer(settings: Settings, saved_items: int = 0, *, index: int = 0) -> ReplayBuffer:
     """Memory is measured and a capacity that cannot fit is refused before it is allocated.
 
     Who leaves the capacity to us gets that of the saved replay, so that it can be taken over.
     """
     device = resolve_device(settings.run.device)
     layout = layout_of(settings)
-    capacity = capacity_with(settings.replay.capacity, saved_items, device, layout)
+    shards = settings.replay.replay_shards
+    asked_items = share_of(settings.replay.capacity, shards)
+    capacity = capacity_with(asked_items, saved_items, device, layout, shards=shards)
     log.info(
         "replay buffer",
         extra={
@@ -117,31 +126,39 @@ def build_buffer(settings: Settings, saved_items: int = 0) -> ReplayBuffer:
         block_items=layout.block_items,
         alpha=settings.replay.per_alpha,
         discount=settings.replay.gamma,
-        seed=seed_for(settings.run.seed, "replay"),
+        seed=seed_for(settings.run.seed, "replay", index),
         reward_dtype=layout.reward_dtype,
     )
     return ReplayBuffer(settings.spec, options, device=device)
 
 
 def capacity_with(
-    asked_items: int, saved_items: int, device: torch.device, layout: ItemLayout
+    asked_items: int,
+    saved_items: int,
+    device: torch.device,
+    layout: ItemLayout,
+    *,
+    shards: int = 1,
 ) -> int:
+    """Of one of `shards` servers; what is left to us is divided, as all may be on this machine."""
     free_bytes = free_memory_bytes(device)
-    takes_over = asked_items == 0 and 0 < saved_items <= largest_capacity(free_bytes, layout)
-    return choose_capacity(saved_items if takes_over else asked_items, free_bytes, layout)
+    if asked_items == 0 and 0 < saved_items <= largest_capacity(free_bytes, layout):
+        return choose_capacity(saved_items, free_bytes, layout)
+    capacity = choose_capacity(asked_items, free_bytes, layout)
+    return capacity if asked_items else share_of(capacity, shards)
 
 
 def build_limiter(settings: Settings, capacity_items: int) -> RateLimiter:
-    replay = settings.replay
+    replay, shards = settings.replay, settings.replay.replay_shards
     sizes = StrideSizes(
         capacity_items=capacity_items,
         block_items=settings.actor.block_steps,
         batch_samples=settings.learner.batch_size * replay.per_sample_interval,
     )
-    slack = replay.balance_slack_agent_steps * replay.samples_per_insert
+    slack = share_of(replay.balance_slack_agent_steps, shards) * replay.samples_per_insert
     limit = RatioLimit(
         samples_per_insert=replay.samples_per_insert,
-        min_inserted=replay.learning_starts,
+        min_inserted=share_of(replay.learning_starts, shards),
         slack_samples=max(slack, min_slack_samples(replay.samples_per_insert, sizes)),
     )
     return RateLimiter(limit, sizes)

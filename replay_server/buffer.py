@@ -86,6 +86,11 @@ class ReplayBuffer:
         """Sum of all priorities. Waits for the device."""
         return float(self.priorities.tree.total())
 
+    @property
+    def min_priority(self) -> float:
+        """The least in the batch that was sampled last. Waits for the device."""
+        return float(self._sampler.min_priority)
+
     def insert(self, block: StepBlock) -> None:
         """Store a block and make its items samplable; the oldest blocks make room."""
         with self._timer.phase("insert"):

@@ -9,6 +9,7 @@ from common.channels import Network
 from common.cli import Program
 from common.component import Component
 from common.config import Settings
+from common.config_checks import require_between
 from common.ids import Role
 from common.process import Work, run_process
 
@@ -19,6 +20,7 @@ PROGRAM = Program(
 Examples:
   python -m replay_server --config runs/first/config.json
   python -m replay_server --device cpu --replay-endpoint tcp://127.0.0.1:5601
+  python -m replay_server --config runs/first/config.json --index 1
 """,
 )
 FINISH_DEADLINE_S = 2.0
@@ -35,17 +37,18 @@ class ReplayArgs:
     restore: str = "auto"
     """With --checkpoint-replay: the checkpoint whose replay is taken over, auto for the newest, or
     none."""
+    index: int = 0
+    """Which one of --replay-shards this is; it binds the endpoint at that place."""
     log_file: str = ""
     """Where to log; stderr when empty."""
+
+    def __post_init__(self) -> None:
+        last = self.settings.replay.replay_shards - 1
+        require_between(self, 0, last, "index")
 
     @property
     def role(self) -> Role:
         return "replay_server"
-
-    @property
-    def index(self) -> int:
-        """There is one."""
-        return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,7 +60,7 @@ def _plan(args: ReplayArgs) -> Work:
         # Here, because `--help` should not wait for torch.
         from replay_server.assembly import build  # noqa: PLC0415
 
-        return build(args.settings, network, restore=args.restore)
+        return build(args.settings, network, index=args.index, restore=args.restore)
 
     saves = args.settings.replay.checkpoint_replay
     deadline_s = SAVING_DEADLINE_S if saves else FINISH_DEADLINE_S

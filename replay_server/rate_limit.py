@@ -65,6 +65,13 @@ def surplus_samples(counts: ReplayCounts, limit: RatioLimit) -> float:
     return (counts.inserted - limit.min_inserted) * limit.samples_per_insert - counts.sampled
 
 
+def credit_samples(counts: ReplayCounts, limit: RatioLimit) -> float:
+    """What may still be taken before actors must store more; 0 before learning starts."""
+    if counts.inserted < limit.min_inserted:
+        return 0.0
+    return surplus_samples(counts, limit) + limit.slack_samples
+
+
 def min_slack_samples(samples_per_insert: float, sizes: StrideSizes) -> float:
     """Below this a single block or batch would close the gate that it came through."""
     return max(float(sizes.batch_samples), sizes.block_items * samples_per_insert)
@@ -122,6 +129,9 @@ class RateLimiter:
 
     def gate(self) -> Gate:
         return gate(self.counts, self.limit)
+
+    def credit(self) -> float:
+        return credit_samples(self.counts, self.limit)
 
     def add_inserted(self, items: int) -> None:
         self.counts = replace(self.counts, inserted=self.counts.inserted + items)

@@ -90,6 +90,8 @@ class Sampler:
         self._powers = discount_powers(discount, storage.spec.n_step, device=storage.device)
         self.generator = torch.Generator(device=storage.device)
         self.generator.manual_seed(seed)
+        self.min_priority = torch.zeros((), dtype=torch.float64, device=storage.device)
+        """The least in the batch that was drawn last."""
         self._timer = timer
 
     def draw(self, batch_size: int, *, beta: float, out: Batch | None = None) -> Batch:
@@ -102,7 +104,9 @@ class Sampler:
         batch = out if out is not None and in_place else self._allocate(batch_size)
         with self._timer.phase("tree"):
             slots = self._tree.sample(self._stratified_uniforms(batch_size))
-            batch.weights.copy_(importance_weights(self._tree.get(slots), beta))
+            priorities = self._tree.get(slots)
+            self.min_priority = priorities.min()
+            batch.weights.copy_(importance_weights(priorities, beta))
         with self._timer.phase("window"):
             window = self._fill_scalars(batch, slots)
         with self._timer.phase("gather"):

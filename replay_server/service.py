@@ -18,7 +18,7 @@ from common.blocks import StepBlock, validate_block
 from common.codec import Array, Received
 from common.errors import BadMessage, ReplayEmpty
 from common.heartbeat import Identity
-from common.ids import Incarnation
+from common.ids import Incarnation, peer_id
 from common.logs import RareLog
 from common.messages import (
     Ack,
@@ -54,6 +54,7 @@ from replay_server.report import ServiceCounts, replay_metrics
 log = logging.getLogger(__name__)
 
 MAX_PENDING_REQUESTS = 64
+FIRST_LEARNER = peer_id("learner", 0)
 SERVE_FAILURES = (MemoryError, OSError, RuntimeError, ReplayEmpty)
 """What ends one request; torch says with a RuntimeError that memory is short."""
 ROLE_MESSAGES: Mapping[str, tuple[type[Message], ...]] = {
@@ -75,6 +76,7 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class _Pending:
     routing: bytes
+    peer: str
     request: SampleRequest
 
 
@@ -124,7 +126,7 @@ class ReplayService:
             case BlockMessage() as block:
                 return [self._on_block(routing, peer, block, received.arrays)]
             case SampleRequest() as request:
-                return self._on_sample_request(routing, request)
+                return self._on_sample_request(routing, peer, request)
             case PriorityUpdate() as update:
                 self._on_priorities(update, received.arrays)
             case CutRequest() as request:
@@ -151,7 +153,7 @@ class ReplayService:
     def settle(self) -> list[Answer]:
         """After any message: serve waiting requests, let held actors go on."""
         answers: list[Answer] = []
-        while self._pending and self.limiter.gate() is not Gate.WAIT_FOR_ACTORS:
+        while self._pending and self._may_serve(self._pending[0].request):
             answers += self._try_to_serve(self._pending.popleft())
         return answers + self._release_actors()
 
@@ -163,9 +165,11 @@ class ReplayService:
             window=self._current_window(),
             size=self.buffer.size,
             capacity=self.buffer.capacity_items,
+            mass=self.buffer.mass,
             inserted_total=self.buffer.inserted_items_total,
             sampled_total=self.buffer.sampled_items_total,
             samples_per_insert=self.limiter.limit.samples_per_insert,
+            credit=self.limiter.credit(),
             gate=self.limiter.gate().value,
         )
 
@@ -199,11 +203,9 @@ class ReplayService:
             self.counts.refused_hellos += 1
             return [Answer(routing, admission.refusal)]
         if hello.role == "learner" and admission.is_new_life:
-            self._pending.clear()
-            if not self._is_restored:
-                # What an earlier life asked for is void, and the pause must not earn a burst.
-                self.limiter.rebase()
-            self._is_restored = False
+            self._drop_void_requests()
+            if hello.peer == FIRST_LEARNER:
+                self._begin_balance()
         welcome = Welcome(server_incarnation=self._incarnation, window=self._current_window())
         answers = [Answer(routing, welcome)]
         if admission.replaced is not None:
@@ -211,6 +213,17 @@ class ReplayService:
             leave = Refused(what=what, expected=str(hello.incarnation), got="an older life")
             answers.append(Answer(admission.replaced, leave))
         return answers
+
+    def _drop_void_requests(self) -> None:
+        """What an earlier life asked for; other ranks of the learner go on waiting."""
+        known = [pending for pending in self._pending if self._peers.get(pending.routing)]
+        self._pending = deque(known)
+
+    def _begin_balance(self) -> None:
+        """The pause of the learner must not earn a burst; all its ranks come with the first."""
+        if not self._is_restored:
+            self.limiter.rebase()
+        self._is_restored = False
 
     def _on_block(
         self, routing: bytes, peer: Peer, message: BlockMessage, arrays: Mapping[str, Array]
@@ -243,8 +256,11 @@ class ReplayService:
         window = self._current_window()
         return Answer(routing, Reject(sequence=sequence, reason=reason, window=window))
 
-    def _on_sample_request(self, routing: bytes, request: SampleRequest) -> list[Answer]:
-        most, wanted = self.limiter.max_request_samples, request.batch_size * request.uses
+    def _on_sample_request(
+        self, routing: bytes, peer: Peer, request: SampleRequest
+    ) -> list[Answer]:
+        most = self.limiter.max_request_samples
+        wanted = max(request.batch_size, request.charge)
         if wanted > most:
             # Loud, because a learner with another batch size would wait for ever.
             self.counts.note_bad("batch_size")
@@ -253,8 +269,11 @@ class ReplayService:
             return [Answer(routing, refusal)]
         if len(self._pending) >= MAX_PENDING_REQUESTS:
             raise BadMessage("too_many_requests")
-        self._pending.append(_Pending(routing, request))
+        self._pending.append(_Pending(routing, peer.name, request))
         return []
+
+    def _may_serve(self, request: SampleRequest) -> bool:
+        return not request.may_wait or self.limiter.gate() is not Gate.WAIT_FOR_ACTORS
 
     def _try_to_serve(self, pending: _Pending) -> list[Answer]:
         """A request that fails is counted and not answered; who asked asks again."""
@@ -268,17 +287,19 @@ class ReplayService:
 
     def _serve(self, pending: _Pending) -> Answer:
         request = pending.request
-        out = self._slots.find(request)
+        out = self._slots.find(pending.peer, request)
         batch = self.buffer.sample(request.batch_size, request.beta, out=out)
-        self.limiter.add_sampled(request.batch_size * request.uses)
+        self.limiter.add_sampled(request.charge)
         kind = BatchReply if out is not None else InlineBatchReply
         reply = kind(
             request_id=request.request_id,
             server_incarnation=self._incarnation,
             size=self.buffer.size,
             mass=self.buffer.mass,
+            min_priority=self.buffer.min_priority,
             inserted_total=self.buffer.inserted_items_total,
             sampled_total=self.buffer.sampled_items_total,
+            credit=self.limiter.credit(),
             slot=request.slot,
         )
         arrays = {name: to_numpy(getattr(batch, name)) for name in reply.arrays}

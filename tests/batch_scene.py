@@ -13,8 +13,9 @@ from common.messages import (
     Message,
     SampleRequest,
 )
-from learner.batch_source import BatchSource, SourceOptions
+from learner.batch_source import BatchSource
 from learner.progress import RunProgress
+from learner.replay_line import SourceOptions
 from tests.learner_factory import TINY
 from tests.scripted_peers import REPLAY, FakeClock, ScriptedServer, identity
 
@@ -59,8 +60,10 @@ class BatchScene:
             server_incarnation=self.server.incarnation,
             size=10,
             mass=1.0,
+            min_priority=0.25,
             inserted_total=inserted,
             sampled_total=0,
+            credit=0.0,
             slot=request.slot,
         )
         self.server.say(message, arrays_of(batch) if batch is not None else None)

@@ -16,6 +16,7 @@ from common.run_paths import RunPaths
 from common.weights import WeightHeader, open_weights
 from learner.assembly import build
 from learner.loop import LearnerLoop
+from learner.team import Team
 from replay_server.assembly import build as build_replay
 from tests.block_factory import cut_blocks, random_play
 from tests.scripted_peers import FakeClock, ScriptedClient, identity
@@ -26,7 +27,9 @@ BLOCK_ITEMS = 16
 class Lesson:
     """Everything but actors; `feed` and `tell` play their part."""
 
-    def __init__(self, settings: Settings, resume: Path | None = None) -> None:
+    def __init__(
+        self, settings: Settings, resume: Path | None = None, team: Team | None = None
+    ) -> None:
         self.settings = settings
         self.paths = RunPaths.of(settings.run)
         self.clock = FakeClock()
@@ -35,7 +38,7 @@ class Lesson:
         self.server = build_replay(settings, network)
         self.weights = network.subscriber(endpoints.weights_endpoint)
         self.loop: LearnerLoop = build(
-            settings, network, resume=resume, clock=self.clock, is_alone=True
+            settings, network, resume=resume, clock=self.clock, is_alone=True, team=team
         )
         who = identity("actor", run_id=settings.run.run)
         self.actor = ScriptedClient(network, who, settings.spec, endpoints.replay_endpoint)

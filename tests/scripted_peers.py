@@ -101,9 +101,11 @@ class ScriptedServer:
                 window=window,
                 size=inserted,
                 capacity=1000,
+                mass=float(inserted),
                 inserted_total=inserted,
                 sampled_total=0,
                 samples_per_insert=4.0,
+                credit=0.0,
                 gate=gate,  # type: ignore[arg-type] # tests pass one of the three
             )
         )

@@ -38,9 +38,11 @@ def make_limiter(
     )
 
 
-def make_service(limiter: RateLimiter | None = None, *, capacity: int = 512) -> ReplayService:
+def make_service(
+    limiter: RateLimiter | None = None, *, capacity: int = 512, life: int = SERVER_LIFE
+) -> ReplayService:
     buffer = ReplayBuffer(TINY, ReplayOptions(capacity_items=capacity, block_items=BLOCK_ITEMS))
-    who = identity("replay_server", incarnation=SERVER_LIFE)
+    who = identity("replay_server", incarnation=life)
     return ReplayService(TINY, buffer, limiter or make_limiter(), who, window=WINDOW)
 
 
@@ -100,9 +102,11 @@ def sample_request(
         request_id=request_id,
         batch_size=size,
         beta=0.4,
-        uses=uses,
+        charge=size * uses,
+        may_wait=True,
         shared_file=shared_file,
         slot=slot,
+        slot_rows=size,
     )
 
 

@@ -236,9 +236,10 @@ class Site:
 
     def _source(self, transport: str) -> Any:
         module, scene = import_module("learner.batch_source"), self._scene
+        lines = import_module("learner.replay_line")
         who = self._identity("learner")
         name = f"{shared_prefix(scene.paths)}{who.incarnation}" if transport == "shared" else ""
-        options = module.SourceOptions(
+        options = lines.SourceOptions(
             batch_size=self._plan.batch_size, prefetch_batches=3, uses=1, shared_file=name
         )
         link = open_link(self._network, self._endpoint, who, scene.settings.spec)

@@ -102,8 +102,10 @@ def open_status(question: int) -> Status:
         window=4,
         size=0,
         capacity=0,
+        mass=0.0,
         inserted_total=0,
         sampled_total=0,
         samples_per_insert=1.0,
+        credit=0.0,
         gate="open",
     )

@@ -290,7 +290,7 @@ def test_a_controller_finds_its_answer_among_damaged_ones(
     server, mutator = HostileServer.at(open_socket(zmq.ROUTER), endpoint), Mutator(seed=4)
 
     with ThreadPoolExecutor() as threads:
-        answer = threads.submit(ask, system.settings, DEADLINE_S)
+        answer = threads.submit(ask, system.settings, endpoint, DEADLINE_S)
         server.wait_for_client(DEADLINE_S)
         server.flood(mutator.message, MESSAGES // 20)
         server.say(Stats(values={"replay_size": 5}))

@@ -80,6 +80,7 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
     },
     ReplaySettings: {
         "capacity": [-1],
+        "replay_shards": [0, -1, 65],
         "samples_per_insert": [0, -4, NAN, INF],
         "learning_starts": [0],
         "balance_slack_agent_steps": [-1],
@@ -103,6 +104,7 @@ REFUSED: dict[type, dict[str, list[Any]]] = {
         "publish_interval_updates": [0],
         "prefetch_batches": [0, 17],
         "learner_threads": [-1],
+        "learner_ranks": [0, 65, 3],
         "checkpoint_interval_s": [0, NAN, INF],
         "keep_checkpoints": [0],
     },
@@ -189,6 +191,8 @@ def test_defaults_are_valid() -> None:
         (ReplaySettings, {"per_alpha": 0, "per_beta": 1, "n_step": 64, "gamma": 0.999}),
         (LearnerSettings, {"batch_size": 65_536, "prefetch_batches": 16}),
         (EndpointSettings, {"replay_endpoint": "ipc:///tmp/x/replay"}),
+        (EndpointSettings, {"replay_endpoint": "ipc:///tmp/x/a,tcp://127.0.0.1:5601"}),
+        (ReplaySettings, {"replay_shards": 64}),
     ],
 )
 def test_the_bounds_themselves_are_accepted(kind: type, values: dict[str, Any]) -> None:
@@ -198,6 +202,12 @@ def test_the_bounds_themselves_are_accepted(kind: type, values: dict[str, Any]) 
 def test_a_capacity_below_the_start_of_learning_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"--capacity .*--learning-starts \(5000\), got 4999"):
         Settings(replay=ReplaySettings(capacity=4_999))
+
+
+def test_every_replay_endpoint_of_a_list_is_checked() -> None:
+    with pytest.raises(ConfigError, match=r"--replay-endpoint: .*0\.0\.0\.0.* not loopback"):
+        EndpointSettings(replay_endpoint="tcp://127.0.0.1:5601,tcp://0.0.0.0:5601")
+
 
 
 def test_a_batch_larger_than_the_buffer_is_refused() -> None:

@@ -118,6 +118,13 @@ def test_the_learner_takes_half_of_the_cores(
     assert learner_thread_count(6) == 6
 
 
+def test_ranks_share_the_cores_of_one_learner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+
+    assert [learner_thread_count(0, ranks) for ranks in (1, 2, 3, 16)] == [8, 4, 2, 1]
+    assert learner_thread_count(6, 2) == 6
+
+
 def test_a_torch_that_does_not_tell_has_no_fast_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
 

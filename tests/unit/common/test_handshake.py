@@ -85,9 +85,11 @@ def status(question: int) -> Status:
         window=4,
         size=0,
         capacity=1,
+        mass=0.0,
         inserted_total=0,
         sampled_total=0,
         samples_per_insert=4.0,
+        credit=0.0,
         gate="open",
     )
 
@@ -218,7 +220,7 @@ def test_a_server_of_another_version_is_named_with_both_versions() -> None:
     header = seal(msgpack.packb({"v": 99, "t": "welcome", "f": {}, "a": []}))
     talk.router.send(talk.routing.encode(), [header])
 
-    with pytest.raises(ProtocolMismatch, match="version 5, the peer 99"):
+    with pytest.raises(ProtocolMismatch, match=f"version {PROTOCOL_VERSION}, the peer 99"):
         talk.link.receive(0)
 
 

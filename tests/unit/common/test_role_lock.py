@@ -40,6 +40,18 @@ def test_actors_and_learners_of_other_runs_are_not_held_up(tmp_path: Path) -> No
         pass
 
 
+def test_replay_servers_and_learner_ranks_of_another_index_are_not_held_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(role_lock, "GLANCE_S", 0.0)
+    paths = RunPaths(tmp_path / "first")
+
+    with sole_role(paths, "replay_server"), sole_role(paths, "replay_server", 1):
+        expected = "has a replay_server-1 already"
+        with pytest.raises(ConfigError, match=expected), sole_role(paths, "replay_server", 1):
+            pass
+
+
 def test_under_a_launcher_there_is_time_for_an_orphan_to_save(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -81,7 +81,7 @@ def test_a_home_folder_that_does_not_exist_is_refused() -> None:
         RunPaths.of(RunSettings(runs_dir="~nobody-has-this-name/runs"))
 
 
-@pytest.mark.parametrize("name", OUR_NAMES)
+@pytest.mark.parametrize("name", [*OUR_NAMES, "replay-0-of-2", "replay-1-of-2/cuts"])
 def test_a_link_in_the_place_of_a_file_of_the_run_is_refused(tmp_path: Path, name: str) -> None:
     place = tmp_path / "run" / name
     place.parent.mkdir(parents=True)

@@ -293,17 +293,24 @@ def test_what_is_no_run_is_refused(words: list[str], capsys: pytest.CaptureFixtu
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def save_replay(run: Path) -> Path:
+def save_replay(run: Path, shard: int = 0, shards: int = 1) -> Path:
     buffer = make_buffer()
     fill(buffer, range(3))
-    return CutFolder(RunPaths(run).replay, buffer.storage).write(cut_of(buffer, 2))
+    root = RunPaths(run).replay_of(shard, shards)
+    return CutFolder(root, buffer.storage).write(cut_of(buffer, 2))
 
 
-def test_a_saved_replay_is_read_too(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    save_replay(run)
+def test_the_saved_replays_of_all_servers_are_read_too(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cuts = [save_replay(run), save_replay(run, 0, 2), save_replay(run, 1, 2)]
+    whole = main([str(run)]), capsys.readouterr().out
+    flip_byte(cuts[2] / "state.json", 30)
 
-    assert main([str(run)]) == 0
-    assert "1 saved replays" in capsys.readouterr().out
+    assert whole[0] == 0
+    assert "3 saved replays" in whole[1]
+    assert main([str(run)]) == 1
+    assert "WRONG replay-1-of-2/cuts/00000000002" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("what", ["page", "cut"])

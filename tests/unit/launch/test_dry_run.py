@@ -75,6 +75,16 @@ def test_the_commands_are_those_of_a_start(dry_run: DryRun, tmp_path: Path) -> N
     assert lines[1].endswith(f"-m learner --config {config} --resume none")
 
 
+def test_every_replay_server_is_told_which_one_it_is(dry_run: DryRun) -> None:
+    _, output, _ = dry_run("--game", "corridor", "--actors", "2", "--replay-shards", "3")
+
+    lines = output.partition("# would start, in this order:\n")[2].splitlines()
+    for index in range(3):
+        assert lines[index].startswith(f"# replay_server-{index}: ")
+        assert f" --index {index} " in lines[index]
+    assert lines[3].startswith("# learner-0: ")
+
+
 def test_what_the_machine_decides_is_settled_and_told_apart(dry_run: DryRun) -> None:
     _, output, said = dry_run("--core", "nes_py", MARIO_ALLOW_CPU_AUTO="1", MARIO_ACTROS="3")
 

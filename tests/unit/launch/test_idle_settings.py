@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from common.config import AdaptiveSettings, ScriptSettings, Settings, ShapingSettings
+from common.config import (
+    ActorSettings,
+    AdaptiveSettings,
+    ReplaySettings,
+    ScriptSettings,
+    Settings,
+    ShapingSettings,
+)
 from launch.idle_settings import idle_settings, unused_on_resume
 
 SEQUENCE = "RIGHT:8"
@@ -25,6 +32,12 @@ SEQUENCE = "RIGHT:8"
             ),
             "the run begins with 0.2",
         ),
+        (
+            Settings(
+                actor=ActorSettings(actors=3, min_actors=1), replay=ReplaySettings(replay_shards=2)
+            ),
+            "replay_server-1 stays empty",
+        ),
     ],
 )
 def test_what_changes_nothing_is_told(settings: Settings, words: str) -> None:
@@ -42,6 +55,7 @@ def test_what_changes_nothing_is_told(settings: Settings, words: str) -> None:
         Settings(scripts=ScriptSettings(scripted_sequence=SEQUENCE)),
         Settings(shaping=ShapingSettings(enable_ram_x_parse=True, reward_distance_weight=0.1)),
         Settings(adaptive=AdaptiveSettings(adaptive=True)),
+        Settings(replay=ReplaySettings(replay_shards=2)),
     ],
 )
 def test_what_is_used_is_not_spoken_of(settings: Settings) -> None:

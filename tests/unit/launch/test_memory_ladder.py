@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -38,6 +39,15 @@ def rungs(plan: MemoryPlan, pool: Pool = "ram", **kind: bool) -> list[MemoryPlan
         found.append(lower)
         lower = next_rung(lower, FLOOR, costs(**kind), pool)
     return found
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+def test_every_replay_server_needs_the_memory_of_a_process(on_device: bool) -> None:
+    one = costs(on_device=on_device)
+    two = replace(one, replay_shards=2)
+
+    assert two.need(WANTED).ram - one.need(WANTED).ram >= PROCESS_BYTES
+    assert two.need(WANTED).device >= one.need(WANTED).device
 
 
 def test_a_rung_halves_what_frees_the_most() -> None:

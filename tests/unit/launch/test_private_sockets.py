@@ -56,6 +56,25 @@ def test_the_sockets_of_a_living_launcher_stay(root: Path) -> None:
     assert list(root.iterdir()) == []
 
 
+def test_every_replay_server_has_a_socket_of_its_own(root: Path) -> None:
+    with private_endpoints(3) as endpoints:
+        (folder,) = root.iterdir()
+        names = [Path(one).name for one in endpoints.replay_endpoint.split(",")]
+
+    assert names == ["replay", "replay-1", "replay-2"]
+    assert all(f"ipc://{folder}/{name}" in endpoints.replay_endpoint for name in names)
+    assert list(root.iterdir()) == []
+
+
+def test_the_sockets_of_dead_replay_servers_are_removed_too(root: Path) -> None:
+    folder = left_behind(root)
+    (folder / "replay-63").touch()
+    make_old(folder)
+
+    assert sweep_sockets() == 1
+    assert not folder.exists()
+
+
 def test_sockets_that_a_living_program_answers_on_stay(root: Path) -> None:
     folder = left_behind(root)
     with socket.socket(socket.AF_UNIX) as server:

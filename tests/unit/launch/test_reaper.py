@@ -34,6 +34,10 @@ def test_children_are_known_by_their_environment(child: subprocess.Popen[str]) -
     assert children_of(NOBODY + 1) == []
 
 
+def test_whoever_they_started_is_theirs_too(child: subprocess.Popen[str]) -> None:
+    assert children_of(NOBODY + 1, NOBODY) == [child.pid]
+
+
 def test_it_ends_with_what_it_guards_and_kills_nobody(child: subprocess.Popen[str]) -> None:
     with reaper():
         pass

@@ -30,6 +30,8 @@ COMMAND_LINES: dict[str, tuple[list[str], str]] = {
     "unknown choice": (["--network", "huge"], "--network"),
     "unknown preset": (["--preset", "lptop"], "--preset must be one of"),
     "contradiction": (["--fresh", "--resume", "latest"], "contradict each other"),
+    "shards in one process": (["--lockstep", "--replay-shards", "2"], "has one replay server"),
+
     "setting that would be ignored": (["--stage-weights", "1-1:2"], "--curriculum must be manual"),
     "port 0": (["--replay-endpoint", "tcp://127.0.0.1:0"], "the port must be 1 to 65535"),
     "port 70000": (["--replay-endpoint", "tcp://127.0.0.1:70000"], "1 to 65535, got 70000"),
@@ -182,4 +184,4 @@ def test_a_question_to_a_host_that_nobody_knows_is_refused_at_once() -> None:
     endpoints = EndpointSettings(replay_endpoint="tcp://nowhere.invalid:5601", keys_dir="keys")
 
     with pytest.raises(ConfigError, match="correct the name"):
-        ask(Settings(endpoints=endpoints), timeout_s=0.0)
+        ask(Settings(endpoints=endpoints), endpoints.replay_endpoint, timeout_s=0.0)

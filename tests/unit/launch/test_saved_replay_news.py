@@ -54,6 +54,17 @@ def test_damage_is_told_before_anybody_wonders(scene: Scene) -> None:
     assert taken == "with the replay that was saved at 10 agent steps"
 
 
+def test_every_server_is_told_of(scene: Scene) -> None:
+    replay = replace(scene.settings.replay, replay_shards=2)
+    scene.settings = replace(scene.settings, replay=replay)
+    scene.paths.replay.rename(scene.paths.replay_of(0, 2))
+
+    assert scene.news() == [
+        "with the replay that was saved at 20 agent steps (replay_server-0)",
+        f"{EMPTY} (replay_server-1)",
+    ]
+
+
 def test_an_empty_buffer_is_told(scene: Scene) -> None:
     assert scene.news("00000000009") == [EMPTY]
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from common.errors import ExitCode
@@ -16,6 +17,7 @@ from launch.memory_watch import MemoryWatch
 from launch.plan import ProcessSpec
 from launch.restart import RestartPolicy
 from launch.supervisor import Supervisor
+from tests.waiting import wait_until
 
 FOREVER = "import time\ntime.sleep(60)"
 QUICK = RestartPolicy(first_delay_s=0.01, max_delay_s=0.05, max_fruitless_restarts=2)
@@ -115,11 +117,29 @@ def test_training_goes_on_without_an_evaluator_whatever_it_says(
     assert supervisor.children[0].state == "off"
 
 
+def test_a_kill_reaches_what_a_process_has_started(stage: Stage, tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    script = (
+        "import pathlib, subprocess, sys, time\n"
+        "words = [sys.executable, '-c', 'import time; time.sleep(60)']\n"
+        "rank = subprocess.Popen(words, start_new_session=True)\n"
+        f"pathlib.Path({str(note)!r}).write_text(str(rank.pid))\n"
+        "time.sleep(60)"
+    )
+    supervisor = stage.supervise(spec(tmp_path, "learner", script))
+    wait_until("its process", lambda: note.exists() and note.read_text() != "", 20)
+    pid = int(note.read_text())
+
+    supervisor.kill()
+
+    wait_until("the end of both", lambda: not psutil.pid_exists(pid), 20)
+
+
 def life(folder: Path, role: Role, achieved: str, code: int) -> ProcessSpec:
     """Achieves something, then ends."""
     script = (
         "import json, os\n"
-        f"beat = {{{achieved!r}: 3, 'pid': os.getpid()}}\n"
+        f"beat = {{{achieved!r}: 3, 'incarnation': int(os.environ['WARPZONE_INCARNATION'])}}\n"
         f"open({str(folder / f'{role}.jsonl')!r}, 'a').write(json.dumps(beat) + '\\n')\n"
         f"raise SystemExit({code})"
     )

@@ -118,7 +118,7 @@ def test_a_slot_is_never_asked_for_while_the_learner_holds_it(events: list[str])
         asked = [m for m in scene.listen() if isinstance(m, SampleRequest)]
         assert len(slots) == len(held)
         assert slots.isdisjoint(request.slot for request in asked)
-        assert len(slots) + len(scene.source._outstanding) <= K
+        assert len(slots) + len(scene.source.line.requests) <= K
 
 
 def serve(scene: BatchScene, event: str) -> None:

@@ -44,9 +44,9 @@ def test_k_requests_are_outstanding_with_a_slot_each() -> None:
 
     assert [request.request_id for request in scene.waiting] == [0, 1, 2]
     assert [request.slot for request in scene.waiting] == [0, 1, 2]
-    assert {(request.beta, request.uses, request.batch_size) for request in scene.waiting} == {
-        (0.7, 2, BATCH)
-    }
+    assert {(request.beta, request.batch_size) for request in scene.waiting} == {(0.7, BATCH)}
+    assert {request.charge for request in scene.waiting} == {2 * BATCH}
+    assert all(request.may_wait for request in scene.waiting)
 
 
 def test_nothing_is_asked_before_the_welcome() -> None:
@@ -86,6 +86,21 @@ def test_a_batch_over_the_wire_is_what_the_server_sent() -> None:
     assert ready is not None
     assert_equal(ready.batch, sent)
     assert ready.server_incarnation == scene.server.incarnation
+
+
+def test_a_batch_tells_what_its_weights_are_relative_to() -> None:
+    scene = BatchScene()
+    scene.source.beta = 0.7
+    scene.join()
+    scene.source.beta = 0.8
+    scene.listen()
+    scene.reply(random_batch(BATCH))
+
+    ready = scene.source.next(0)
+
+    assert ready is not None
+    # The exponent is that of the request, whatever it has become since.
+    assert (ready.min_priority, ready.beta) == (0.25, 0.7)
 
 
 def test_inline_and_shared_batches_are_equal(shared_file: str) -> None:

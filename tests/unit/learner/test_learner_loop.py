@@ -18,8 +18,8 @@ from common.errors import MarioError
 from common.jsonl import read_jsonl
 from common.messages import Episode, Ping
 from common.phases import PHASES
-from learner.loop import MAX_SKIPPED_IN_A_ROW
 from learner.losses import LossTerms
+from learner.training import MAX_SKIPPED_IN_A_ROW
 from tests.lesson import BLOCK_ITEMS, Lesson, changed
 from tests.message_factory import EXAMPLES
 from tests.run_factory import corridor_settings
@@ -271,7 +271,7 @@ def test_metrics_lines_say_where_the_time_of_the_learner_went(
     assert all(isinstance(share, float) for share in shares.values())
     assert last["emulator_share_actors"] is None
     phases = lesson.loop._learner.timer.shares().keys()
-    assert phases == PHASES["learner"].keys() - {"checkpoint"}
+    assert phases == PHASES["learner"].keys() - {"checkpoint", "ranks"}
 
 
 def test_lines_go_to_tensorboard_where_it_was_asked_for(settings: Settings) -> None:

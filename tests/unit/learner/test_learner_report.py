@@ -41,14 +41,21 @@ def test_the_bottleneck_is_the_part_that_waits_least(
 def test_waits_of_actors_are_averaged() -> None:
     actors = [{"share_wait": 0.2}, {"share_wait": 0.6}]
 
-    metrics = wait_metrics(0.5, actors, {"share_wait": 0.9})
+    metrics = wait_metrics(0.5, actors, [{"share_wait": 0.9}])
 
     assert metrics["wait_share_actors"] == pytest.approx(0.4)
     assert metrics["bottleneck"] == "actors"
 
 
+def test_of_several_replay_servers_the_busiest_counts() -> None:
+    metrics = wait_metrics(0.5, [{"share_wait": 0.4}], [{"share_wait": 0.9}, {"share_wait": 0.1}])
+
+    assert metrics["wait_share_replay"] == 0.1
+    assert metrics["bottleneck"] == "replay"
+
+
 def test_without_actors_nothing_is_said_about_them() -> None:
-    metrics = wait_metrics(0.5, [], {})
+    metrics = wait_metrics(0.5, [], [])
 
     assert metrics["wait_share_actors"] is None
     assert metrics["wait_share_replay"] is None

@@ -43,6 +43,27 @@ def test_a_resumed_learner_adds_what_a_new_server_stores() -> None:
     assert resumed.agent_steps == 140
 
 
+def test_servers_that_answer_in_turn_are_counted_apart() -> None:
+    progress = RunProgress()
+    for shard, incarnation, inserted in [(0, 1, 10), (1, 2, 5), (0, 1, 30), (1, 2, 25), (1, 3, 4)]:
+        progress.note_inserted(incarnation, inserted, shard)
+
+    resumed = RunProgress.from_state(progress.to_state())
+    resumed.note_inserted(1, 31, 0)
+
+    assert progress.agent_steps == 30 + 25 + 4
+    assert resumed.agent_steps == progress.agent_steps + 1
+
+
+def test_a_state_of_one_server_from_before_shards_is_counted_on() -> None:
+    state = {"agent_steps": 100, "server_incarnation": 7, "inserted_total": 60}
+
+    resumed = RunProgress.from_state(state)
+    resumed.note_inserted(7, 75)
+
+    assert resumed.agent_steps == 115
+
+
 def test_state_from_other_versions_is_read_as_far_as_it_is_known() -> None:
     progress = RunProgress.from_state({"agent_steps": 5, "unknown": "x"})
 

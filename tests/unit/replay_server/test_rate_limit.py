@@ -15,6 +15,7 @@ from replay_server.rate_limit import (
     ReplayCounts,
     StrideSizes,
     check_limit,
+    credit_samples,
     gate,
     rebased,
     surplus_samples,
@@ -40,6 +41,16 @@ SIZES = StrideSizes(capacity_items=10_000, block_items=128, batch_samples=64)
 )
 def test_gate_has_two_sides(inserted: int, sampled: int, expected: Gate) -> None:
     assert gate(ReplayCounts(inserted=inserted, sampled=sampled), LIMIT) is expected
+
+
+@pytest.mark.parametrize(
+    ("inserted", "sampled", "expected"),
+    [(0, 0, 0), (999, 0, 0), (1_000, 0, 800), (1_200, 100, 1_500), (1_000, 801, -1)],
+)
+def test_credit_is_what_may_be_taken_before_the_gate_closes(
+    inserted: int, sampled: int, expected: float
+) -> None:
+    assert credit_samples(ReplayCounts(inserted=inserted, sampled=sampled), LIMIT) == expected
 
 
 @given(

@@ -284,6 +284,41 @@ def test_a_batch_in_shared_memory_equals_one_over_the_wire() -> None:
         remove_shared(name)
 
 
+def test_a_part_fills_the_first_rows_of_its_slot_and_no_other() -> None:
+    name = "warpzone-test-server-parts"
+    remove_shared(name)
+    site = Site()
+    slots = SharedSlots.create(name, 2, BATCH, TINY)
+    try:
+        site.send_blocks(4)
+        learner = learner_of(site)
+        slots.batches[1].actions.fill_(-1)
+        part = sample_request(5, shared_file=name, slot=1, size=3)
+        learner.say(replace(part, slot_rows=BATCH))
+        (reply,) = site.replies_to(learner)
+    finally:
+        remove_shared(name)
+
+    assert reply.tag == "batch"
+    assert (slots.batches[1].actions >= 0).tolist() == [True] * 3 + [False] * (BATCH - 3)
+
+
+def test_a_part_larger_than_its_slot_falls_back_to_the_wire() -> None:
+    name = "warpzone-test-server-small-slots"
+    remove_shared(name)
+    site = Site()
+    SharedSlots.create(name, 2, BATCH, TINY)
+    try:
+        site.send_blocks(4)
+        learner = learner_of(site)
+        learner.say(replace(sample_request(5, shared_file=name), slot_rows=BATCH - 1))
+        (reply,) = site.replies_to(learner)
+    finally:
+        remove_shared(name)
+
+    assert reply.tag == "batch_inline"
+
+
 def test_a_slot_beyond_the_file_falls_back_to_the_wire() -> None:
     name = "warpzone-test-server-few-slots"
     remove_shared(name)

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 
 from common.batch import Batch, allocate_batch
 from common.codec import Array
@@ -10,6 +13,7 @@ from common.messages import (
     Ack,
     BatchReply,
     InlineBatchReply,
+    Ping,
     PriorityUpdate,
     Refused,
     SetLimit,
@@ -232,9 +236,59 @@ def test_a_batch_reply_carries_what_shards_need() -> None:
     assert reply.server_incarnation == SERVER_LIFE
     assert reply.size == reply.inserted_total == 4 * BLOCK_ITEMS
     assert reply.mass == pytest.approx(service.buffer.mass)
+    assert reply.credit == service.limiter.credit()
     layout = allocate_batch(BATCH, learner.service._spec)
     for name in reply.arrays:
         assert answer.arrays[name].shape == tuple(getattr(layout, name).shape), name
+
+
+def test_weights_and_the_least_priority_of_a_reply_give_every_priority() -> None:
+    service, _, learner = filled_service()
+    learner.request(0)
+
+    (answer,) = service.settle()
+
+    reply = answer.message
+    assert isinstance(reply, InlineBatchReply)
+    drawn = torch.from_numpy(answer.arrays["slots"].copy())
+    priorities = service.buffer.priorities.tree.get(drawn).numpy()
+    told = reply.min_priority * answer.arrays["weights"].astype(np.float64) ** (-1 / 0.4)
+    np.testing.assert_allclose(told, priorities, rtol=1e-5)
+    assert reply.min_priority == priorities.min()
+
+
+def test_a_part_of_a_batch_is_served_at_once_and_charged_what_it_says() -> None:
+    service = make_service(make_limiter(starts=2 * BLOCK_ITEMS))
+    actor, learner = joined(service, identity("actor")), joined(service, identity("learner"))
+    actor.send_block(make_blocks(1)[0])
+    part = replace(sample_request(0, size=3), charge=BATCH, may_wait=False, slot_rows=BATCH)
+
+    learner.say(part)
+    (answer,) = service.settle()
+
+    # Learning has not begun here, but the learner has looked at all servers.
+    assert service.waits_for() == "steps from actors"
+    assert len(answer.arrays["actions"]) == 3
+    assert service.limiter.counts.sampled == BATCH
+    assert service.buffer.sampled_items_total == 3
+
+
+def test_a_charge_beyond_the_batches_of_the_run_is_refused() -> None:
+    _, _, learner = filled_service()
+
+    (refusal,) = learner.say(replace(sample_request(0), charge=BATCH + 1))
+
+    assert isinstance(refusal, Refused)
+
+
+def test_a_status_carries_what_shards_need() -> None:
+    service, _, learner = filled_service()
+
+    (status,) = learner.say(Ping(incarnation=1, question=1))
+
+    assert isinstance(status, Status)
+    assert status.mass == pytest.approx(service.buffer.mass)
+    assert status.credit == service.limiter.credit() == (4 * BLOCK_ITEMS - 16) * 4 + 64
 
 
 def priority_arrays(answer: Answer, error: float) -> dict[str, Array]:

@@ -1,0 +1,116 @@
+"""Two learner ranks, two replay servers: they learn, survive the loss of a rank, stop together."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+
+import psutil
+import pytest
+
+from actor.env.corridor import OPTIMAL_RETURN
+from common.checkpoint_files import list_numbered, verify_checkpoint
+from common.jsonl import last_record, read_jsonl
+from tests.launched_run import Ended, LaunchedRun
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+
+LEARNING_DEADLINE_S = 120.0
+STOP_DEADLINE_S = 10.0
+RANKS = ("learner-0", "learner-1")
+
+
+@dataclass
+class Finished:
+    """What a run left whose second rank was killed."""
+
+    run: LaunchedRun
+    before: dict[str, int]
+    after: dict[str, int]
+    updates_when_killed: float
+    listening: set[str]
+    """Addresses that the ranks listened on."""
+    end: Ended
+    left: int
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
+    words = ("--learner-ranks", "2", "--replay-shards", "2", "--actors", "4")
+    run = LaunchedRun(tmp_path_factory.mktemp("ranks"), *words)
+    try:
+        run.wait_for("learner-1", "updates_here", 20)
+        before, listening = _pids(run), _listening(run)
+        updates = run.number("learner-0", "progress")
+        run.kill("learner-1")
+        for rank in RANKS:
+            run.wait_for_new_life(rank, before[rank], "updates_here")
+        after = _pids(run)
+        run.wait(
+            "the optimum of the corridor", lambda: _has_learned(run.paths.root), LEARNING_DEADLINE_S
+        )
+        end = run.stop(signal.SIGINT)
+        yield Finished(run, before, after, updates, listening, end, len(run.left()))
+    finally:
+        run.close()
+
+
+def _pids(run: LaunchedRun) -> dict[str, int]:
+    return {rank: run.pid(rank) for rank in RANKS}
+
+
+def _listening(run: LaunchedRun) -> set[str]:
+    processes = [psutil.Process(run.pid(rank)) for rank in RANKS]
+    family = [*processes, *(parent for one in processes for parent in one.parents()[:1])]
+    return {
+        connection.laddr.ip
+        for process in family
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+
+
+def _has_learned(root: Path) -> bool:
+    value = (last_record(root / "metrics.jsonl") or {}).get("recent_return_p50")
+    return isinstance(value, int | float) and value >= OPTIMAL_RETURN
+
+
+def test_a_killed_rank_begins_again_with_all_others(finished: Finished) -> None:
+    for rank in RANKS:
+        assert finished.before[rank] != finished.after[rank]
+    assert "restarts of learner-0: 1 (1 x ended by SIGKILL)" in finished.end.output
+
+
+def test_no_update_is_lost_with_the_rank(finished: Finished) -> None:
+    beats = read_jsonl(finished.run.paths.process_heartbeat("learner-0"))
+    lives = [beat for beat in beats if beat["pid"] == finished.after["learner-0"]]
+
+    assert int(str(lives[0]["progress"])) >= finished.updates_when_killed
+
+
+def test_ranks_make_the_same_updates(finished: Finished) -> None:
+    first, second = (finished.run.number(rank, "progress") for rank in RANKS)
+
+    assert abs(first - second) < 500
+    assert min(first, second) > finished.updates_when_killed
+
+
+def test_ranks_listen_on_loopback_only(finished: Finished) -> None:
+    assert finished.listening
+    assert all(ip_address(address).is_loopback for address in finished.listening)
+
+
+def test_all_ranks_stop_with_a_checkpoint(finished: Finished) -> None:
+    assert finished.end.code == 130
+    assert finished.end.took_s < STOP_DEADLINE_S
+    assert finished.left == 0
+    verify_checkpoint(list_numbered(finished.run.paths.checkpoints)[0])
+
+
+def test_heartbeats_of_every_rank_reach_the_run_file(finished: Finished) -> None:
+    speakers = {(line["role"], line["index"]) for line in read_jsonl(finished.run.paths.heartbeat)}
+
+    assert {("learner", 0), ("learner", 1)} <= speakers

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from common.specs import DataSpec
 
-PROTOCOL_VERSION = 5
+PROTOCOL_VERSION = 6
 MAX_HEADER_BYTES = 64 * 1024
 MAX_ARRAYS = 16
 MAX_FRAME_BYTES = 256 * 1024 * 1024
@@ -269,6 +269,7 @@ class ControlRequest(Message):
         "exploration_scale",
         "lr_scale",
         "distance_weight",
+        "environments",
         "checkpoint",
         "stop",
     ]

@@ -17,8 +17,9 @@ MOST = {
 class RunControls:
     """The values in force. Every change that actors must know of has a new revision."""
 
-    def __init__(self, *, distance_weight: float = 0.0) -> None:
-        self.play = PlayControls(distance_weight=distance_weight)
+    def __init__(self, *, distance_weight: float = 0.0, environments: int = 0) -> None:
+        """`environments` are those of this start: a checkpoint does not know who plays now."""
+        self.play = PlayControls(distance_weight=distance_weight, environments=environments)
         self.lr_scale = 1.0
         """Factor on the learning rate."""
 
@@ -28,6 +29,7 @@ class RunControls:
         distance_weight: float | None = None,
         exploration_scale: float | None = None,
         lr_scale: float | None = None,
+        environments: int | None = None,
     ) -> bool:
         """Set what is given; True when something is different now."""
         before = (self.play, self.lr_scale)
@@ -40,6 +42,7 @@ class RunControls:
             exploration_scale=(
                 play.exploration_scale if exploration_scale is None else exploration_scale
             ),
+            environments=play.environments if environments is None else environments,
         )
         if changed != self.play:
             self.play = replace(changed, revision=self.play.revision + 1)

@@ -22,6 +22,8 @@ PREFIX = "warpzone-"
 OWNER = "owner.lock"
 """Held by the launcher as long as it lives, however it ends."""
 SOCKETS = ("replay", "weights", "telemetry", "control")
+RAY_TOKEN = "ray-token"
+"""Of a Ray that a launcher has started for itself."""
 
 
 @contextmanager
@@ -40,8 +42,11 @@ def private_endpoints() -> Iterator[EndpointSettings]:
 
 def remove_endpoints(endpoints: EndpointSettings) -> None:
     """Remove the folder that `private_endpoints` made."""
-    folder = Path(endpoints.replay_endpoint.removeprefix("ipc://")).parent
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(private_folder(endpoints), ignore_errors=True)
+
+
+def private_folder(endpoints: EndpointSettings) -> Path:
+    return Path(endpoints.replay_endpoint.removeprefix("ipc://")).parent
 
 
 def sweep_sockets() -> int:
@@ -50,7 +55,7 @@ def sweep_sockets() -> int:
     for folder in stale:
         with contextlib.suppress(OSError):
             # By name, and the owner last: nothing else is ours to remove.
-            for name in (*SOCKETS, OWNER):
+            for name in (*SOCKETS, RAY_TOKEN, OWNER):
                 (folder / name).unlink(missing_ok=True)
             folder.rmdir()
     return len(stale)

@@ -29,6 +29,7 @@ BENCHES = {
     "pipeline": "where the time of a whole run goes; against Stable-Baselines3",
     "overlap": "lockstep against parallel processes, over actors and block sizes",
     "startup": "from the command line to the first block; --help of every command",
+    "cluster": "a run under launch/cluster.py against launch/local.py",
 }
 PROGRAM = Program(
     name="python launch/benchmark.py",

@@ -225,7 +225,8 @@ def meeting_place(
     if host is None:
         return local_sockets, None
     keys = NodeKeys(paths.keys) if needs_keys(settings, host) else None
-    return tcp_endpoints(host, str(paths.keys) if keys is not None else ""), keys
+    keys_dir = str(paths.keys) if keys is not None else ""
+    return tcp_endpoints(host, keys_dir, settings.port), keys
 
 
 if __name__ == "__main__":

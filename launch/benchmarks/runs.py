@@ -1,4 +1,4 @@
-"""Whole runs of `launch/local.py` as a person starts them, and what they wrote about themselves."""
+"""Whole runs as a person starts them, and what they wrote about themselves."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def number(record: Mapping[str, object], name: str) -> float:
 
 
 @contextmanager
-def launched(words: Sequence[str]) -> Iterator[Scene]:
+def launched(words: Sequence[str], launcher: str = "launch.local") -> Iterator[Scene]:
     """A run in a folder of its own; stopped as with Ctrl-C, so that it saves and cleans up."""
     with tempfile.TemporaryDirectory(prefix="warpzone-bench-") as name:
         folder = Path(name)
@@ -69,7 +69,7 @@ def launched(words: Sequence[str]) -> Iterator[Scene]:
         # The limit ends a run whose benchmark was killed before it could.
         limit = ("--max-minutes", str(LONGEST_RUN_MINUTES))
         place = ("--runs-dir", name, "--run", RUN, "--plain", *limit)
-        process = scene.start("launcher", ["-m", "launch.local", *words, *place])
+        process = scene.start("launcher", ["-m", launcher, *words, *place])
         try:
             yield scene
         finally:
@@ -82,9 +82,11 @@ def launched(words: Sequence[str]) -> Iterator[Scene]:
             scene.stop()
 
 
-def watch_run(words: Sequence[str], seconds: float) -> RunFigures:
+def watch_run(
+    words: Sequence[str], seconds: float, launcher: str = "launch.local"
+) -> RunFigures:
     """Run until it learns, then for some seconds more."""
-    with launched(words) as scene:
+    with launched(words, launcher) as scene:
         paths = scene.paths
         scene.wait_until("the first update", lambda: _updates(paths) > 0, START_DEADLINE_S)
         began_s, began_at = time.monotonic(), time.time()

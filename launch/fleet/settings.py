@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from common.config_checks import is_plain
+from common.endpoints import MAX_PORT
 from common.errors import ConfigError
 from common.settings_files import checked_section, read_sections
 from launch.fleet.placement import ActorWish
@@ -16,6 +17,7 @@ AUTO = "auto"
 LOCAL = "local"
 SECTION = "cluster"
 MOST_ACTORS = 10_000
+MOST_PORT = MAX_PORT - 3
 ELSEWHERE = {
     "endpoints": "the sockets of a cluster follow from [cluster] host; leave [endpoints] out",
 }
@@ -35,6 +37,8 @@ class ClusterSettings:
     """At most so many on each node; auto: in proportion to its cores."""
     host: str = AUTO
     """Address of this machine that actors on others can reach; auto: the one that Ray uses."""
+    port: int = 0
+    """First of the four ports of the servers, for a firewall; 0: such as are free."""
     keys: Literal["auto", "always"] = "auto"
     """auto: encrypted with a key per node as soon as another machine could take part; always: on
     one machine too."""
@@ -47,6 +51,8 @@ class ClusterSettings:
         _require_number("actors", self.actors)
         _require_number("actors_per_node", self.actors_per_node)
         _require_address(self.address)
+        if not 0 <= self.port <= MOST_PORT:
+            raise ConfigError(f"cluster.port: expected 0 to {MOST_PORT}, got {self.port}")
         for name in ("host", "node_dir"):
             value = getattr(self, name)
             if not value or not is_plain(value) or any(letter.isspace() for letter in self.host):

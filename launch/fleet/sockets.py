@@ -25,20 +25,20 @@ def needs_keys(cluster: ClusterSettings, host: str | None) -> bool:
     return host is not None and (cluster.keys == "always" or not is_loopback(host))
 
 
-def tcp_endpoints(host: str, keys_dir: str) -> EndpointSettings:
-    """At ports that are free now."""
+def tcp_endpoints(host: str, keys_dir: str, first_port: int = 0) -> EndpointSettings:
+    """At four ports in a row that must be free, or without a first one at such as are."""
     shown = f"[{host}]" if ":" in host else host
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with ExitStack() as held:
         endpoints = {}
-        for name in ENDPOINT_NAMES:
+        for index, name in enumerate(ENDPOINT_NAMES):
             listener = held.enter_context(socket.socket(family))
             try:
-                listener.bind((host, 0))
+                listener.bind((host, first_port + index if first_port else 0))
             except OSError as error:
                 raise ConfigError(
                     f"cluster.host {host!r} cannot be bound: {error.strerror}; "
-                    "give an address of this machine"
+                    "give an address of this machine, and a cluster.port that is free"
                 ) from error
             endpoints[name] = f"tcp://{shown}:{listener.getsockname()[1]}"
     return EndpointSettings(**endpoints, keys_dir=keys_dir)

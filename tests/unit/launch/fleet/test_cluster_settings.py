@@ -40,6 +40,7 @@ def test_without_a_file_it_is_this_machine() -> None:
         ('[cluster]\nactors_per_node = "many"', "cluster.actors_per_node: expected a whole number"),
         ("[cluster]\nactors = true", "cluster.actors: expected int | str, got True"),
         ('[cluster]\naddress = "there"', "expected local, auto or HOST:PORT, got 'there'"),
+        ("[cluster]\nport = 65533", "cluster.port: expected 0 to 65532, got 65533"),
         ('[cluster]\nkeys = "never"', 'write one of "auto", "always"'),
         ('[cluster]\nhost = "a b"', "cluster.host: expected a name without blanks"),
         ("cluster = 3", "section 'cluster' must be a table"),

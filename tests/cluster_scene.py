@@ -7,6 +7,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,10 @@ class Nodes:
         }
         os.environ.update(self.variables)
         # Here, because Ray takes a second to import.
-        from ray.cluster_utils import Cluster  # noqa: PLC0415
-
-        self._cluster: Any = Cluster(initialize_head=True, head_node_args=self._arguments())
+        utilities: Any = import_module("ray.cluster_utils")
+        self._cluster = utilities.Cluster(
+            initialize_head=True, head_node_args=self._arguments()
+        )
         self.address = str(self._cluster.address)
 
     def _arguments(self) -> Mapping[str, object]:

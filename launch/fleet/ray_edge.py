@@ -36,9 +36,9 @@ AUTH_MODE, TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"
 LOCAL_VARIABLES = {
     AUTH_MODE: "token",
     "RAY_USAGE_STATS_ENABLED": "0",
-    # Later versions mean by 0 GPUs what we mean by it; this silences the advance notice.
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
+ZERO_GPUS = "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"
+"""Without it Ray announces what later versions do with 0 GPUs, which is what we mean by them."""
 
 
 def require_extra() -> None:
@@ -50,6 +50,7 @@ def require_extra() -> None:
 def connected(address: str, private: Path) -> Iterator[RayCluster]:
     """Ray at an address; for "local" one of our own, which ends with us and has its own token."""
     # Here and by name, because `--help` should not wait for Ray, nor need it.
+    os.environ.setdefault(ZERO_GPUS, "0")
     ray = import_module("ray")
     given: dict[str, object] = {"address": address}
     if address == "local":

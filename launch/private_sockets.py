@@ -22,7 +22,7 @@ PREFIX = "warpzone-"
 OWNER = "owner.lock"
 """Held by the launcher as long as it lives, however it ends."""
 SOCKETS = ("replay", "weights", "telemetry", "control")
-RAY_TOKEN = "ray-token"
+RAY_TOKEN = "ray-token"  # noqa: S105 - the name of a file
 """Of a Ray that a launcher has started for itself."""
 
 

@@ -45,9 +45,7 @@ class Nodes:
         os.environ.update(self.variables)
         # Here, because Ray takes a second to import.
         utilities: Any = import_module("ray.cluster_utils")
-        self._cluster = utilities.Cluster(
-            initialize_head=True, head_node_args=self._arguments()
-        )
+        self._cluster = utilities.Cluster(initialize_head=True, head_node_args=self._arguments())
         self.address = str(self._cluster.address)
 
     def _arguments(self) -> Mapping[str, object]:

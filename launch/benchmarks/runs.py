@@ -82,9 +82,7 @@ def launched(words: Sequence[str], launcher: str = "launch.local") -> Iterator[S
             scene.stop()
 
 
-def watch_run(
-    words: Sequence[str], seconds: float, launcher: str = "launch.local"
-) -> RunFigures:
+def watch_run(words: Sequence[str], seconds: float, launcher: str = "launch.local") -> RunFigures:
     """Run until it learns, then for some seconds more."""
     with launched(words, launcher) as scene:
         paths = scene.paths

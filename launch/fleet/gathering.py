@@ -18,7 +18,9 @@ PIECE_BYTES = 65_536
 """Of all files together in one answer: little enough that Ray keeps it out of its object store."""
 MOST_FILE_BYTES = 64 << 20
 """That one file at home grows to; the whole one stays on its node."""
-WANTED = re.compile(rf"(logs/{PEER_ID_PATTERN.pattern}\.log|traces/{PEER_ID_PATTERN.pattern}\.jsonl)")
+WANTED = re.compile(
+    rf"(logs/{PEER_ID_PATTERN.pattern}\.log|traces/{PEER_ID_PATTERN.pattern}\.jsonl)"
+)
 Pieces = dict[str, bytes]
 
 

@@ -31,11 +31,12 @@ log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 OBJECT_STORE_BYTES = 80 << 20
 """Near the least that Ray takes: nothing of ours lies in it."""
-
 AUTH_MODE, TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"
 LOCAL_VARIABLES = {
     AUTH_MODE: "token",
     "RAY_USAGE_STATS_ENABLED": "0",
+    # One machine only: then Ray keeps to loopback, whatever the name of this variable says.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
 }
 ZERO_GPUS = "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"
 """Without it Ray announces what later versions do with 0 GPUs, which is what we mean by them."""
@@ -49,9 +50,6 @@ def require_extra() -> None:
 @contextmanager
 def connected(address: str, private: Path) -> Iterator[RayCluster]:
     """Ray at an address; for "local" one of our own, which ends with us and has its own token."""
-    # Here and by name, because `--help` should not wait for Ray, nor need it.
-    os.environ.setdefault(ZERO_GPUS, "0")
-    ray = import_module("ray")
     given: dict[str, object] = {"address": address}
     if address == "local":
         _prepare_token(private)
@@ -61,11 +59,17 @@ def connected(address: str, private: Path) -> Iterator[RayCluster]:
             "object_store_memory": OBJECT_STORE_BYTES,
             "_node_ip_address": LOOPBACK,
         }
+    os.environ.setdefault(ZERO_GPUS, "0")
+    # Here and by name, because `--help` should not wait for Ray, nor need it.
+    records = logging.getLogRecordFactory()
+    ray = import_module("ray")
     try:
         ray.init(**given, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:
         words = " ".join(str(error).split())[:300]
         raise MarioError(f"no Ray at {address}: {words}; start it with: ray start") from error
+    # Ray adds times of its own to every line of our logs.
+    logging.setLogRecordFactory(records)
     try:
         yield RayCluster(ray)
     finally:

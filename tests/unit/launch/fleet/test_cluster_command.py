@@ -97,13 +97,15 @@ def test_a_wrong_setting_in_the_file_is_told_with_the_nearest_name(
     code = cluster.main(["--config", written(tmp_path, "[lerner]\nbatch_size = 3\n")])
 
     assert code == ExitCode.CONFIGURATION
-    assert "cluster.toml: unknown section 'lerner'; did you mean 'learner'?" in capsys.readouterr().err
+    assert (
+        "cluster.toml: unknown section 'lerner'; did you mean 'learner'?" in capsys.readouterr().err
+    )
 
 
 def test_without_ray_the_command_that_installs_it_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ray_edge, "find_spec", lambda name: None)
+    monkeypatch.setattr(ray_edge, "find_spec", lambda _: None)
 
     code = cluster.main(["--device", "cpu"])
 
@@ -178,7 +180,8 @@ def test_sockets_get_ports_of_their_own() -> None:
     endpoints = tcp_endpoints("127.0.0.1", "")
 
     ports = {
-        getattr(endpoints, f"{name}_endpoint") for name in ("replay", "weights", "telemetry", "control")
+        getattr(endpoints, f"{name}_endpoint")
+        for name in ("replay", "weights", "telemetry", "control")
     }
     assert len(ports) == 4
     first = int(endpoints.replay_endpoint.rpartition(":")[2])
@@ -217,7 +220,7 @@ def test_status_scale_and_stop_speak_with_the_driver_of_this_machine(
     desk.write_status({"wanted": 3, "actors": 2, "nodes": [node]})
     console = Console(record=True, width=200)
     monkeypatch.setattr(commands, "ANSWER_DEADLINE_S", 0.2)
-    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
+    monkeypatch.setattr(os, "kill", lambda pid, _: killed.append(pid))
 
     with locked(paths):
         assert show_status(paths, console) is ExitCode.DONE
@@ -229,11 +232,11 @@ def test_status_scale_and_stop_speak_with_the_driver_of_this_machine(
     assert "2 actors on 1 nodes" in text
     assert "3 actors are wanted now, 2 have a place" in text
     assert killed == [os.getpid()]
-    with pytest.raises(ConfigError, match="no cluster.py runs"):
+    with pytest.raises(ConfigError, match=r"no cluster\.py runs"):
         show_status(paths, console)
 
 
-def test_a_driver_that_does_not_answer_is_told_of(desk: Desk, tmp_path: Path) -> None:
+def test_a_driver_that_does_not_answer_is_told_of(desk: Desk) -> None:
     desk.write_status({"wanted": None, "actors": 2, "nodes": []})
 
     with pytest.raises(MarioError, match="does not answer"):

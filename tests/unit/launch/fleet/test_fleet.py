@@ -213,7 +213,9 @@ def test_a_node_that_cannot_reach_the_servers_is_told_nothing(tmp_path: Path) ->
     assert stage.cluster.links["n0"].told[-1].actors == [0, 1]
 
 
-@pytest.mark.parametrize(("code", "outcome"), [(2, ExitCode.CONFIGURATION), (75, ExitCode.TEMPORARY)])
+@pytest.mark.parametrize(
+    ("code", "outcome"), [(2, ExitCode.CONFIGURATION), (75, ExitCode.TEMPORARY)]
+)
 def test_too_few_actors_that_can_be_kept_alive_end_the_run(
     stage: Stage, code: int, outcome: ExitCode
 ) -> None:

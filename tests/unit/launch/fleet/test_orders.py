@@ -30,7 +30,9 @@ def test_orders_and_reports_are_plain_and_come_back_whole() -> None:
     assert Report.from_plain(from_line(to_line(report.to_plain()))) == report
 
 
-@pytest.mark.parametrize("value", [Path("/"), np.zeros(3), np.int64(3), Report(), {"a": [object()]}])
+@pytest.mark.parametrize(
+    "value", [Path("/"), np.zeros(3), np.int64(3), Report(), {"a": [object()]}]
+)
 def test_nothing_else_may_cross(value: object) -> None:
     with pytest.raises(NotPlain, match="plain values only"):
         require_plain({"value": value})

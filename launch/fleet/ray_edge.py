@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from common.atomic_files import write_synced
+from common.endpoints import is_loopback
 from common.errors import ConfigError, MarioError
 from common.keys import FOLDER_MODE
 from launch.fleet.gathering import Pieces
@@ -35,9 +37,10 @@ AUTH_MODE, TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"
 LOCAL_VARIABLES = {
     AUTH_MODE: "token",
     "RAY_USAGE_STATS_ENABLED": "0",
-    # One machine only: then Ray keeps to loopback, whatever the name of this variable says.
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
 }
+MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""With 0 Ray keeps to loopback, on Linux as well; otherwise it makes another address of it."""
+CONNECT_TIMEOUT_S = 5.0
 ZERO_GPUS = "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"
 """Without it Ray announces what later versions do with 0 GPUs, which is what we mean by them."""
 
@@ -59,6 +62,8 @@ def connected(address: str, private: Path) -> Iterator[RayCluster]:
             "object_store_memory": OBJECT_STORE_BYTES,
             "_node_ip_address": LOOPBACK,
         }
+    elif address != "auto":
+        _require_answer(address)
     os.environ.setdefault(ZERO_GPUS, "0")
     # Here and by name, because `--help` should not wait for Ray, nor need it.
     records = logging.getLogRecordFactory()
@@ -76,9 +81,20 @@ def connected(address: str, private: Path) -> Iterator[RayCluster]:
         ray.shutdown()
 
 
+def _require_answer(address: str) -> None:
+    """Ray itself would ask for a minute before it gives up."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
+    except (OSError, OverflowError) as error:
+        raise MarioError(f"no Ray at {address}: {error}; start it with: ray start") from error
+    if is_loopback(host):
+        os.environ.setdefault(MANY_MACHINES, "0")
+
+
 def _prepare_token(private: Path) -> None:
     """Whoever may read the token may run anything here: it lies in a folder of this user."""
-    for name, value in LOCAL_VARIABLES.items():
+    for name, value in {**LOCAL_VARIABLES, MANY_MACHINES: "0"}.items():
         os.environ.setdefault(name, value)
     private.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     path = private / RAY_TOKEN

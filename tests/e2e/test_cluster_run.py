@@ -18,9 +18,10 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(240)]
 
 
-@pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[Nodes]:
-    with ray_nodes(tmp_path) as nodes:
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    """One for all: Ray reads its token once in a process."""
+    with ray_nodes(tmp_path_factory.mktemp("ray")) as nodes:
         yield nodes
 
 
@@ -34,8 +35,7 @@ def run_on(tmp_path: Path, nodes: Nodes) -> Iterator[ClusterRun]:
 def test_a_run_outlives_its_nodes_and_follows_them(
     nodes: Nodes, run_on: ClusterRun, tmp_path: Path
 ) -> None:
-    first = nodes.add()
-    nodes.add()
+    first, _ = nodes.add(), nodes.add()
     run_on.wait("six actors", lambda: run_on.actors() == set("012345"))
     run_on.wait("updates", lambda: run_on.metric("updates") > 0)
 
@@ -71,10 +71,7 @@ def test_a_run_outlives_its_nodes_and_follows_them(
     assert not list(tmp_path.glob("elsewhere/*-node-*/r/keys/server.key"))
 
 
-def test_a_driver_that_is_killed_leaves_a_checkpoint_to_go_on_from(
-    nodes: Nodes, run_on: ClusterRun
-) -> None:
-    del nodes
+def test_a_driver_that_is_killed_leaves_a_checkpoint_to_go_on_from(run_on: ClusterRun) -> None:
     run_on.wait("updates", lambda: run_on.metric("updates") > 20)
 
     run_on.driver.kill()

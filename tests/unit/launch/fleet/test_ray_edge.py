@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from common.errors import MarioError
 from launch.fleet import ray_edge
 from launch.fleet.orders import NotPlain, Orders
 from launch.fleet.placement import NodeFacts
@@ -141,10 +143,21 @@ def test_nodes_that_are_alive_are_told_the_home_first(ray: StandIn) -> None:
     assert nodes[0] == NodeFacts(node_id="home", address="10.0.0.4", cores=4, gpus=1)
 
 
+def test_where_no_ray_answers_one_line_says_so(tmp_path: Path) -> None:
+    with socket.socket() as held:
+        # Bound and not listening: nobody else answers there either.
+        held.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{held.getsockname()[1]}"
+
+        with pytest.raises(MarioError, match=f"no Ray at {address}: .*start it with: ray start"):
+            ray_edge.connected(address, tmp_path).__enter__()
+
+
 def test_a_ray_of_our_own_has_a_token_that_only_we_can_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in (ray_edge.AUTH_MODE, ray_edge.TOKEN_PATH, *ray_edge.LOCAL_VARIABLES):
+    own = (ray_edge.TOKEN_PATH, ray_edge.MANY_MACHINES, *ray_edge.LOCAL_VARIABLES)
+    for name in own:
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
 

@@ -53,7 +53,7 @@ class Orders:
                 self.controls.change(lr_scale=value)
             case "environments":
                 _require(request, 1, MAX_ENVIRONMENTS)
-                self.controls.change(environments=int(value))
+                self.controls.note_environments(int(value))
             case "samples_per_insert":
                 _require(request, *RATIO_LIMITS)
                 if not self.source.set_samples_per_insert(value):

@@ -29,7 +29,6 @@ class RunControls:
         distance_weight: float | None = None,
         exploration_scale: float | None = None,
         lr_scale: float | None = None,
-        environments: int | None = None,
     ) -> bool:
         """Set what is given; True when something is different now."""
         before = (self.play, self.lr_scale)
@@ -42,11 +41,16 @@ class RunControls:
             exploration_scale=(
                 play.exploration_scale if exploration_scale is None else exploration_scale
             ),
-            environments=play.environments if environments is None else environments,
         )
         if changed != self.play:
             self.play = replace(changed, revision=self.play.revision + 1)
         return before != (self.play, self.lr_scale)
+
+    def note_environments(self, number: int) -> None:
+        """So many play from now on."""
+        if number != self.play.environments:
+            revision = self.play.revision + 1
+            self.play = replace(self.play, environments=number, revision=revision)
 
     def to_state(self) -> dict[str, float]:
         return {

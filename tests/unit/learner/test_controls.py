@@ -26,7 +26,8 @@ def test_what_only_the_learner_uses_has_none() -> None:
 
 def test_the_number_of_environments_is_that_of_this_start_and_not_of_a_checkpoint() -> None:
     before, after = RunControls(environments=8), RunControls(environments=16)
-    before.change(environments=12)
+    before.note_environments(12)
+    before.note_environments(12)
 
     after.restore(before.to_state())
 

@@ -19,7 +19,6 @@ from rich.console import Console
 from common.cli import Program, abandon_stdout, flag_value, refuse
 from common.config import EndpointSettings, LearnerSettings, Settings
 from common.errors import ConfigError, ExitCode, MarioError
-from common.lifecycle import StopFlag
 from common.run_paths import RunPaths
 from launch.fleet.commands import scale, show_status, stop_run
 from launch.fleet.drive import drive
@@ -156,9 +155,7 @@ def start(request: Request, paths: RunPaths, console: Console) -> ExitCode:
     ):
         settings = with_actors(settings, cluster, request.wish)
         announce_nodes(cluster, settings, console)
-        # After Ray, which has handlers of its own for signals.
-        stop = StopFlag.on_signals()
-        with opened_run(request.args, settings, paths, console) as resume:
+        with opened_run(request.args, settings, paths, console) as (resume, stop):
             endpoints, keys = meeting_place(cluster_settings, cluster, paths, local_sockets)
             run = replace(settings.run, runs_dir=str(paths.root.parent))
             settings = replace(settings, run=run, endpoints=endpoints, learner=beside(settings))

@@ -133,8 +133,8 @@ def launcher_values(args: LocalArgs) -> dict[str, object]:
 @contextmanager
 def opened_run(
     args: LocalArgs, settings: Settings, paths: RunPaths, console: Console
-) -> Iterator[ResumePoint | None]:
-    """The folder of the run, held, and what it goes on from; at the end, what there is."""
+) -> Iterator[tuple[ResumePoint | None, StopFlag]]:
+    """The folder of the run, held: what it goes on from, and who stops it; at the end, what is."""
     paths.refuse_links()
     if args.dashboard:
         require_extra()
@@ -143,6 +143,7 @@ def opened_run(
         with locked(paths):
             announce_set_aside(paths, console)
     made = make_run_dir(paths)
+    stop = StopFlag.on_signals()
     with locked(paths):
         configure_logging(settings.run.run, "launcher", 0, paths.process_log("launcher-0"))
         sweep_leftovers()
@@ -151,7 +152,7 @@ def opened_run(
         announce_start(settings, paths, resume, console)
         try:
             with room_beside(paths, console) if args.dashboard else nullcontext():
-                yield resume
+                yield resume, stop
         finally:
             remove_shared(shared_prefix(paths))
             announce_end(paths, console)
@@ -160,9 +161,8 @@ def opened_run(
 def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) -> ExitCode:
     if not args.lockstep:
         ensure_open_files(count_processes(settings))
-    stop = StopFlag.on_signals()
     with (
-        opened_run(args, settings, paths, console) as resume,
+        opened_run(args, settings, paths, console) as (resume, stop),
         private_endpoints() as endpoints,
     ):
         announce_crowd(settings, console)

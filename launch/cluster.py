@@ -35,7 +35,7 @@ from launch.layers import FLAG
 from launch.local import announce_sources, opened_run, settle_core, settle_device, system_error
 from launch.options import Front, LocalArgs, Resolution, resolve
 from launch.private_sockets import private_endpoints, private_folder
-from launch.run_dir import write_config
+from launch.run_dir import locked, write_config
 from launch.session import Session
 
 Action = Literal["start", "scale", "status", "stop"]
@@ -149,6 +149,10 @@ def start(request: Request, paths: RunPaths, console: Console) -> ExitCode:
     settings = settle_device(request.args.settings, request.words, console)
     settings = settle_core(settings, console)
     cluster_settings = request.file.cluster
+    if paths.root.exists():
+        # Whoever holds the run is told before Ray has taken its seconds.
+        with locked(paths):
+            pass
     with (
         private_endpoints() as local_sockets,
         connected(cluster_settings.address, private_folder(local_sockets)) as cluster,
@@ -223,7 +227,7 @@ def meeting_place(
         return local_sockets, None
     keys = NodeKeys(paths.keys) if needs_keys(settings, host) else None
     keys_dir = str(paths.keys) if keys is not None else ""
-    return tcp_endpoints(host, keys_dir, settings.port), keys
+    return tcp_endpoints(host, keys_dir, first_port=settings.port), keys
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def remove_endpoints(endpoints: EndpointSettings) -> None:
 
 
 def private_folder(endpoints: EndpointSettings) -> Path:
-    return Path(endpoints.replay_endpoint.removeprefix("ipc://")).parent
+    return Path(endpoints.weights_endpoint.removeprefix("ipc://")).parent
 
 
 def sweep_sockets() -> int:

@@ -27,6 +27,8 @@ HOME_STOP_DEADLINE_S = 110.0
 """For the learner's checkpoint and the last cut of a replay server."""
 BRING_DEADLINE_S = 5.0
 GLANCE_S = 0.02
+BEGIN_DEADLINE_S = 120.0
+"""Until a node has answered for the first time."""
 SHORT_ID = 8
 
 
@@ -38,6 +40,7 @@ class FleetNode:
     link: NodeLink
     number: int
     is_home: bool
+    found_s: float = 0.0
     actors: tuple[int, ...] = ()
     report: Report = field(default_factory=Report)
     problem: str = ""
@@ -112,6 +115,8 @@ class Fleet:
             report = node.link.tend(self._orders(node))
             if report is not None:
                 self._hear(node, report)
+            elif not node.has_begun and now - node.found_s > BEGIN_DEADLINE_S:
+                self._give_up(node, "it does not answer; is the same version installed there?")
         if now >= self._gather_s:
             self._gather_s = now + GATHER_INTERVAL_S
             self._gather()
@@ -177,6 +182,7 @@ class Fleet:
             link=self._cluster.open_node(facts),
             number=self._numbers,
             is_home=is_home,
+            found_s=self._clock(),
             problem="" if is_home else self._home.refusal(facts),
         )
         self.nodes[facts.node_id] = node
@@ -224,9 +230,17 @@ class Fleet:
         if node.is_home:
             self.blame = self.blame or report.blame
             self._end(ExitCode(report.outcome), report.reason)
+        else:
+            self._give_up(node, report.reason)
+
+    def _give_up(self, node: FleetNode, reason: str) -> None:
+        """Without the home there is no run; without another node there are fewer actors."""
+        if node.is_home:
+            self._end(ExitCode.TEMPORARY, f"{node.name}: {reason}")
         elif not node.problem:
-            node.problem = report.reason
-            self.news.append(f"{node.name} gets no actors: {report.reason}")
+            node.problem = reason
+            log.error("node without actors", extra={"node": node.name, "reason": reason})
+            self.news.append(f"{node.name} gets no actors: {reason}")
             self._lay_out()
 
     def _gather(self) -> None:

@@ -72,7 +72,7 @@ class FleetHome:
 
     def refusal(self, facts: NodeFacts) -> str:
         """Local sockets lead to no other machine."""
-        endpoint = self.session.settings.endpoints.replay_endpoint
+        endpoint = self.session.settings.endpoints.weights_endpoint
         is_private = endpoint.startswith("ipc://") or is_loopback(parse_tcp(endpoint).host)
         if is_private and facts.address != self.address:
             return "cannot take part: the servers are bound to this machine; set [cluster] host"

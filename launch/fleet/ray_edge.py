@@ -136,9 +136,9 @@ class RayNode:
         self._warden = (
             ray.remote(Warden)
             .options(
-                # Actors are spread by us, by cores; only a GPU must not be given to others as well.
+                # Actors are spread by us, by cores; only GPUs must not be given to others as well.
                 num_cpus=0,
-                num_gpus=1 if is_home and facts.gpus else 0,
+                num_gpus=facts.gpus if is_home else 0,
                 # Again and again on its node; the supervisor then asks for its beginning.
                 max_restarts=-1,
                 scheduling_strategy=affinity(node_id=facts.node_id, soft=False),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from common.config import ENDPOINT_NAMES, EndpointSettings
 from common.endpoints import is_loopback
@@ -25,20 +26,29 @@ def needs_keys(cluster: ClusterSettings, host: str | None) -> bool:
     return host is not None and (cluster.keys == "always" or not is_loopback(host))
 
 
-def tcp_endpoints(host: str, keys_dir: str, first_port: int = 0) -> EndpointSettings:
-    """At four ports in a row that must be free, or without a first one at such as are."""
-    shown = f"[{host}]" if ":" in host else host
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+def tcp_endpoints(
+    host: str, keys_dir: str, *, first_port: int = 0, replay_servers: int = 1
+) -> EndpointSettings:
+    """At ports in a row that must be free, or without a first one at such as are."""
+    names = [*ENDPOINT_NAMES, *[ENDPOINT_NAMES[0]] * (replay_servers - 1)]
+    found: dict[str, list[str]] = {name: [] for name in ENDPOINT_NAMES}
     with ExitStack() as held:
-        endpoints = {}
-        for index, name in enumerate(ENDPOINT_NAMES):
-            listener = held.enter_context(socket.socket(family))
-            try:
-                listener.bind((host, first_port + index if first_port else 0))
-            except OSError as error:
-                raise ConfigError(
-                    f"cluster.host {host!r} cannot be bound: {error.strerror}; "
-                    "give an address of this machine, and a cluster.port that is free"
-                ) from error
-            endpoints[name] = f"tcp://{shown}:{listener.getsockname()[1]}"
-    return EndpointSettings(**endpoints, keys_dir=keys_dir)
+        for index, name in enumerate(names):
+            port = held.enter_context(_bound(host, first_port + index if first_port else 0))
+            found[name].append(f"tcp://{f'[{host}]' if ':' in host else host}:{port}")
+    texts = {name: ",".join(endpoints) for name, endpoints in found.items()}
+    return EndpointSettings(**texts, keys_dir=keys_dir)
+
+
+@contextmanager
+def _bound(host: str, port: int) -> Iterator[int]:
+    """The port is ours for the block: no two sockets get the same."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
+        try:
+            listener.bind((host, port))
+        except (OSError, OverflowError) as error:
+            raise ConfigError(
+                f"cluster.host {host!r} cannot be bound at port {port}: {error}; "
+                "give an address of this machine, and a cluster.port that is free"
+            ) from error
+        yield int(listener.getsockname()[1])

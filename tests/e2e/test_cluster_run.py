@@ -68,7 +68,9 @@ def test_a_run_outlives_its_nodes_and_follows_them(
     wait_until("nobody left", lambda: not run_on.left(), 10.0)
     assert "is gone" in output
     assert {"actor-4.log", "actor-5.log"} <= {p.name for p in run_on.paths.root.glob("logs/*")}
-    assert not list(tmp_path.glob("elsewhere/*-node-*/r/keys/server.key"))
+    # The lost node is shut out; what the others had was removed there when it was at home.
+    assert len(list(run_on.paths.keys.glob("revoked/*.pub"))) == 1
+    assert len(list(tmp_path.glob("elsewhere/*-node-*"))) == 1
 
 
 def test_a_driver_that_is_killed_leaves_a_checkpoint_to_go_on_from(run_on: ClusterRun) -> None:

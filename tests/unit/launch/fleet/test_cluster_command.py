@@ -185,7 +185,8 @@ def test_sockets_get_ports_of_their_own() -> None:
     }
     assert len(ports) == 4
     first = int(endpoints.replay_endpoint.rpartition(":")[2])
-    assert tcp_endpoints("127.0.0.1", "", first).replay_endpoint == endpoints.replay_endpoint
+    again = tcp_endpoints("127.0.0.1", "", first_port=first)
+    assert again.replay_endpoint == endpoints.replay_endpoint
     with pytest.raises(ConfigError, match="give an address of this machine"):
         tcp_endpoints("192.0.2.1", "keys")
 

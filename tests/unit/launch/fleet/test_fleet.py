@@ -25,10 +25,13 @@ class ObedientNode:
         self.told: list[Orders] = []
         self.report = Report()
         self.is_closed = False
+        self.is_silent = False
 
     def tend(self, orders: Orders) -> Report | None:
         require_plain(orders.to_plain())
         self.told.append(orders)
+        if self.is_silent:
+            return None
         names = [peer_id("actor", index) for index in orders.actors]
         rows = [{"name": n, "state": "running", "restarts": 0, "beat": {}} for n in names]
         begun = self.report.begun or orders.begin is not None
@@ -55,6 +58,8 @@ class ObedientNode:
 class ScriptedCluster:
     home = "n0"
 
+    silent = ""
+
     def __init__(self, *cores: int) -> None:
         self.links: dict[str, ObedientNode] = {}
         self.present = [self.facts(index, count) for index, count in enumerate(cores)]
@@ -67,6 +72,7 @@ class ScriptedCluster:
 
     def open_node(self, facts: NodeFacts) -> ObedientNode:
         self.links[facts.node_id] = ObedientNode(facts)
+        self.links[facts.node_id].is_silent = facts.node_id == self.silent
         return self.links[facts.node_id]
 
 
@@ -211,6 +217,26 @@ def test_a_node_that_cannot_reach_the_servers_is_told_nothing(tmp_path: Path) ->
 
     assert stage.cluster.links["n1"].told == []
     assert stage.cluster.links["n0"].told[-1].actors == [0, 1]
+
+
+@pytest.mark.parametrize(("name", "outcome"), [("n1", None), ("n0", ExitCode.TEMPORARY)])
+def test_a_node_that_never_answers_is_given_up(
+    tmp_path: Path, name: str, outcome: ExitCode | None
+) -> None:
+    stage = Stage(tmp_path, 4, 2)
+    stage.cluster.silent = name
+
+    stage.tick()
+    assert stage.fleet.total == 4
+    stage.clock.advance(120.0)
+    stage.tick()
+
+    assert stage.fleet.outcome is outcome
+    if outcome is None:
+        assert stage.actors()["n0"] == [0, 1]
+        assert stage.fleet.total == 2
+    else:
+        assert "it does not answer" in stage.fleet.reason
 
 
 @pytest.mark.parametrize(

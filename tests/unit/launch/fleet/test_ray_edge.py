@@ -84,7 +84,7 @@ def test_a_warden_is_bound_to_its_node_and_comes_back(ray: StandIn) -> None:
 
     assert ray.options == {
         "num_cpus": 0,
-        "num_gpus": 1,
+        "num_gpus": 2,
         "max_restarts": -1,
         "scheduling_strategy": {"node_id": "n", "soft": False},
     }

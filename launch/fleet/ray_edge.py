@@ -41,6 +41,7 @@ LOCAL_VARIABLES = {
 MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """With 0 Ray keeps to loopback, on Linux as well; otherwise it makes another address of it."""
 CONNECT_TIMEOUT_S = 5.0
+REMOVE_TIMEOUT_S = 5.0
 ZERO_GPUS = "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"
 """Without it Ray announces what later versions do with 0 GPUs, which is what we mean by them."""
 
@@ -166,7 +167,8 @@ class RayNode:
         return report if report is not None and report.stopped else None
 
     def remove_files(self, root: str) -> None:
-        self._warden.remove_files.remote(root)
+        """Waited for: the warden is ended next."""
+        self._ray.wait([self._warden.remove_files.remote(root)], timeout=REMOVE_TIMEOUT_S)
 
     def close(self) -> None:
         self._ray.kill(self._warden)

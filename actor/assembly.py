@@ -26,6 +26,7 @@ from actor.tool_assembly import Toolbox, build_slow_step_trace
 from actor.weight_feed import WeightFeed
 from common.channels import Network
 from common.config import Settings
+from common.controls import PlayControls
 from common.devices import has_fast_bfloat16
 from common.exploration import ExplorationSettings, epsilon_at
 from common.game import construction_deadline_s
@@ -166,6 +167,12 @@ def _epsilon_of(settings: Settings) -> EpsilonOf:
         decay_agent_steps=chosen.epsilon_anneal_agent_steps,
         warmup_agent_steps=chosen.epsilon_warmup_agent_steps,
     )
-    return lambda env_index, agent_steps, factor: epsilon_at(
-        env_index, chosen.num_envs, agent_steps, exploration, factor=factor
-    )
+
+    def epsilon_of(env_index: int, agent_steps: int, controls: PlayControls) -> float:
+        number = controls.environments or chosen.num_envs
+        # Where actors have just become fewer, one beyond their number stands on the last rung.
+        place = min(env_index, number - 1)
+        factor = controls.exploration_scale
+        return epsilon_at(place, number, agent_steps, exploration, factor=factor)
+
+    return epsilon_of

@@ -25,6 +25,7 @@ from actor.weight_feed import WeightFeed
 from common.blocks import F32, StepBlock
 from common.channels import Pusher
 from common.codec import encode
+from common.controls import PlayControls
 from common.heartbeat import HeartbeatWriter, Identity
 from common.messages import BlockMessage, Episode, Scalar
 from common.phases import PhaseTimer
@@ -32,8 +33,8 @@ from common.trace_log import Circumstances, TraceLog
 from common.traces import Trace
 
 WAIT_MS = 50
-EpsilonOf = Callable[[int, int, float], float]
-"""Epsilon of an environment: its index in the run, agent steps of the run so far, a factor."""
+EpsilonOf = Callable[[int, int, PlayControls], float]
+"""Epsilon of an environment: its index in the run, agent steps of the run so far, the controls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,10 +152,9 @@ class ActorLoop:
         self._shaping.follow(header.agent_steps, header.controls.distance_weight)
         if self._notes is not None:
             self._notes.run_agent_steps = header.agent_steps
-        factor = header.controls.exploration_scale
         for index in range(len(self._lanes)):
             env_index = self._first_env + index
-            self._epsilons[index] = self._epsilon_of(env_index, header.agent_steps, factor)
+            self._epsilons[index] = self._epsilon_of(env_index, header.agent_steps, header.controls)
 
     def _play(self) -> None:
         with self._timer.phase("inference"):

@@ -13,6 +13,7 @@ from common.messages import Count, Range
 MAX_DISTANCE_WEIGHT = 100.0
 MAX_EXPLORATION_SCALE = 100.0
 MAX_LR_SCALE = 100.0
+MAX_ENVIRONMENTS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,3 +26,5 @@ class PlayControls:
     """Of shaped rewards, per pixel of progress."""
     exploration_scale: Annotated[float, Range(0, MAX_EXPLORATION_SCALE)] = 1.0
     """Factor on the epsilon ladder; an epsilon stays at most 1."""
+    environments: Annotated[int, Range(0, MAX_ENVIRONMENTS)] = 0
+    """Over which the epsilon ladder is laid now; 0: as many as an actor's own settings say."""

@@ -283,6 +283,7 @@ class ControlRequest(Message):
         "exploration_scale",
         "lr_scale",
         "distance_weight",
+        "environments",
         "checkpoint",
         "stop",
     ]

@@ -19,9 +19,12 @@ OUR_NAMES = (
     "heartbeat.jsonl",
     "eval.jsonl",
     "controls.jsonl",
+    "cluster.json",
+    "cluster-wish.json",
     "checkpoints",
     "diagnostics",
     "heartbeats",
+    "keys",
     "live",
     "locks",
     "logs",
@@ -147,6 +150,21 @@ class RunPaths:
     def replay_folders(self) -> list[Path]:
         """That of one server, and those of any shards that have saved something."""
         return [self.replay, *sorted(self.root.glob("replay-*"))]
+
+    @property
+    def keys(self) -> Path:
+        """Of a run on a cluster, new at every start."""
+        return self.root / "keys"
+
+    @property
+    def cluster_status(self) -> Path:
+        """Which nodes play, while `launch/cluster.py` runs."""
+        return self.root / "cluster.json"
+
+    @property
+    def cluster_wish(self) -> Path:
+        """What somebody asks of `launch/cluster.py`, until it has heard it."""
+        return self.root / "cluster-wish.json"
 
     @property
     def lock(self) -> Path:

@@ -34,14 +34,14 @@ def settings_from_dict(values: Mapping[str, object], base: Settings, source: str
     for section, changes in values.items():
         if section not in sections:
             raise ConfigError(f"{source}: unknown section {section!r}{_hint(section, sections)}")
-        if not isinstance(changes, Mapping):
-            raise ConfigError(
-                f"{source}: section {section!r} must be a table, got {changes!r}; "
-                f"write [{section}] and below it NAME = VALUE (in JSON an object)"
-            )
-        checked = _checked(type(sections[section]), changes, f"{source}: {section}")
+        checked = _checked(type(sections[section]), changes, source, section)
         sections[section] = _named(source, replace, sections[section], **checked)
     return _named(source, Settings, **sections)
+
+
+def checked_section(kind: type[Made], values: object, source: str, section: str) -> Made:
+    """A section of a file that is no part of the settings of a run, refused in the same words."""
+    return _named(source, kind, **_checked(kind, values, source, section))
 
 
 def _named(source: str, make: Callable[..., Made], *parts: Any, **values: Any) -> Made:
@@ -93,8 +93,13 @@ def _hint(name: str, known: Mapping[str, object]) -> str:
     return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(known)}"
 
 
-def _checked(kind: type, changes: Mapping[str, object], where: str) -> dict[str, Any]:
-    hints = get_type_hints(kind)
+def _checked(kind: type, changes: object, source: str, section: str) -> dict[str, Any]:
+    if not isinstance(changes, Mapping):
+        raise ConfigError(
+            f"{source}: section {section!r} must be a table, got {changes!r}; "
+            f"write [{section}] and below it NAME = VALUE (in JSON an object)"
+        )
+    where, hints = f"{source}: {section}", get_type_hints(kind)
     for name, value in changes.items():
         if name not in hints:
             raise ConfigError(f"{where}: unknown setting {name!r}{_hint(name, hints)}")

@@ -31,6 +31,7 @@ BENCHES = {
     "overlap": "lockstep against parallel processes, over actors and block sizes",
     "startup": "from the command line to the first block; --help of every command",
     "watching": "what a control room and its viewers cost a run",
+    "cluster": "a run under launch/cluster.py against launch/local.py",
 }
 PROGRAM = Program(
     name="python launch/benchmark.py",

@@ -38,8 +38,11 @@ class Layers:
         self.settings = replace(stored, run=place)
 
     def lay_file(self, path: Path, origin: str) -> None:
-        values = read_sections(path)
-        self.settings = settings_from_dict(values, self.settings, str(path))
+        self.lay_sections(read_sections(path), str(path), origin)
+
+    def lay_sections(self, values: Mapping[str, object], source: str, origin: str) -> None:
+        """`source` names the file in errors."""
+        self.settings = settings_from_dict(values, self.settings, source)
         for section in values.values():
             # The settings have checked that every section is a table.
             names = section if isinstance(section, Mapping) else ()

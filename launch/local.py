@@ -13,8 +13,8 @@ if __name__ == "__main__":
     # The imports below take a second or more, and there is nothing to stop yet.
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields, replace
 from importlib import import_module
 
@@ -111,6 +111,7 @@ def rehearse(
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     resume = None if begins_anew else choose_resume(args.resume, paths, paths.root.parent)
     announce_start(settings, paths, resume, console)
+    announce_crowd(settings, console)
     plan = StartPlan(
         settings=settings,
         origins=note_changes(resolution.origins, args.settings, settings, "settled here"),
@@ -129,24 +130,42 @@ def launcher_values(args: LocalArgs) -> dict[str, object]:
     return {name: getattr(args, name) for name in names}
 
 
-def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) -> ExitCode:
+@contextmanager
+def opened_run(
+    args: LocalArgs, settings: Settings, paths: RunPaths, console: Console
+) -> Iterator[tuple[ResumePoint | None, StopFlag]]:
+    """The folder of the run, held: what it goes on from, and who stops it; at the end, what is."""
     paths.refuse_links()
     if args.dashboard:
         require_extra()
-    if not args.lockstep:
-        ensure_open_files(count_processes(settings))
     if (args.fresh or args.resume == "none") and paths.root.exists():
         # Under the lock of the old run: it may still be going on.
         with locked(paths):
             announce_set_aside(paths, console)
     made = make_run_dir(paths)
     stop = StopFlag.on_signals()
-    with locked(paths), private_endpoints(settings.replay.replay_shards) as endpoints:
+    with locked(paths):
         configure_logging(settings.run.run, "launcher", 0, paths.process_log("launcher-0"))
         sweep_leftovers()
         with unmade_if_refused(paths, made):
             resume = choose_resume(args.resume, paths, paths.root.parent)
         announce_start(settings, paths, resume, console)
+        try:
+            with room_beside(paths, console) if args.dashboard else nullcontext():
+                yield resume, stop
+        finally:
+            remove_shared(shared_prefix(paths))
+            announce_end(paths, console)
+
+
+def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) -> ExitCode:
+    if not args.lockstep:
+        ensure_open_files(count_processes(settings))
+    with (
+        opened_run(args, settings, paths, console) as (resume, stop),
+        private_endpoints(settings.replay.replay_shards) as endpoints,
+    ):
+        announce_crowd(settings, console)
         if settings.endpoints.keys_dir:
             console.print("--keys-dir is not used here: private local sockets need no keys")
         # Absolute, so that the file serves from any folder.
@@ -163,12 +182,7 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
             auto_mem=args.auto_mem,
             on_kill=lambda: clean_up(paths, endpoints),
         )
-        try:
-            with room_beside(paths, console) if args.dashboard else nullcontext():
-                return go_on(session, lockstep=args.lockstep)
-        finally:
-            remove_shared(shared_prefix(paths))
-            announce_end(paths, console)
+        return go_on(session, lockstep=args.lockstep)
 
 
 def go_on(session: Session, *, lockstep: bool) -> ExitCode:
@@ -276,11 +290,13 @@ def announce_start(
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         for line in replay_news(settings, paths, resume, changed):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
-    cores = os.cpu_count() or 1
-    if actor.actors > 4 * cores:
+
+
+def announce_crowd(settings: Settings, console: Console) -> None:
+    actors, cores = settings.actor.actors, os.cpu_count() or 1
+    if actors > 4 * cores:
         console.print(
-            f"WARNING: {actor.actors} actors share {cores} cores; fewer may be faster",
-            style="yellow",
+            f"WARNING: {actors} actors share {cores} cores; fewer may be faster", style="yellow"
         )
 
 

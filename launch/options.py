@@ -109,21 +109,43 @@ class Resolution:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Front:
+    """A command that starts runs with these settings, and what its own file says of them."""
+
+    program: Program = PROGRAM
+    preset: str = ""
+    """Where neither a flag nor the environment names one."""
+    sections: Mapping[str, object] = field(default_factory=dict)
+    """Over the preset, below the environment."""
+    source: str = ""
+    """Names the file in errors."""
+
+    def text(self, name: str) -> str | None:
+        """What the file says of the run's name or place, checked later with all the others."""
+        section = self.sections.get("run")
+        value = section.get(name) if isinstance(section, Mapping) else None
+        return value if isinstance(value, str) else None
+
+
 def parse_local(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> LocalArgs:
     return resolve(argv, environment or {}).args
 
 
-def resolve(argv: Sequence[str], environment: Mapping[str, str]) -> Resolution:
+def resolve(
+    argv: Sequence[str], environment: Mapping[str, str], front: Front | None = None
+) -> Resolution:
     """Who speaks first wins: flags, environment, presets, the stored run, defaults."""
-    words = _complete_resume(argv)
+    words, front = _complete_resume(argv), front or Front()
     _refuse_config_flag(words)
     given, own = given_settings(environment), given_values(LocalArgs, environment)
-    layers = stored_layers(words, given, own)
-    presets = chosen_presets(words, own, environment)
+    layers = stored_layers(words, given, own, front)
+    presets = chosen_presets(words, own, environment, front)
     for name in presets:
         layers.lay_file(preset_path(name), f"preset {name}")
+    layers.lay_sections(front.sections, front.source, f"file {front.source}")
     layers.lay_environment(given)
-    args = parse_args(PROGRAM, words, LocalArgs(settings=layers.settings, **own))
+    args = parse_args(front.program, words, LocalArgs(settings=layers.settings, **own))
     layers.lay_flags(words, args.settings)
     return Resolution(
         args=args,
@@ -145,13 +167,16 @@ def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def chosen_presets(
-    words: Sequence[str], own: Mapping[str, object], environment: Mapping[str, str]
+    words: Sequence[str],
+    own: Mapping[str, object],
+    environment: Mapping[str, str],
+    front: Front,
 ) -> list[str]:
     """At most two: the one that was asked for, and over it bootstrap, if BOOTSTRAP says so."""
     by_flag, by_variable = flag_value(words, "--preset"), str(own.get("preset", ""))
     if by_variable and not by_flag:
         _check_preset(by_variable)
-    chosen = by_flag or by_variable
+    chosen = by_flag or by_variable or front.preset
     presets = [chosen] if chosen else []
     return [*presets, BOOTSTRAP] if has_bootstrap(environment) and chosen != BOOTSTRAP else presets
 
@@ -173,10 +198,13 @@ def _notes(presets: Sequence[str], variables: Sequence[str]) -> tuple[str, ...]:
 
 
 def stored_layers(
-    words: Sequence[str], given: Sequence[Given], own: Mapping[str, object]
+    words: Sequence[str],
+    given: Sequence[Given],
+    own: Mapping[str, object],
+    front: Front,
 ) -> Layers:
     """A run that goes on keeps its settings; whatever is laid on later may change them."""
-    place = _place(words, given)
+    place = _place(words, given, front)
     layers = Layers(place)
     config = RunPaths.of(place).config
     try:
@@ -190,9 +218,12 @@ def stored_layers(
     return layers
 
 
-def _place(words: Sequence[str], given: Sequence[Given]) -> RunSettings:
+def _place(words: Sequence[str], given: Sequence[Given], front: Front) -> RunSettings:
     """Which run, and where: known before anything else, because it may have stored settings."""
     default = RunSettings()
+    default = RunSettings(
+        run=front.text("run") or default.run, runs_dir=front.text("runs_dir") or default.runs_dir
+    )
     names = {one.field: str(one.value) for one in given}
     try:
         default = replace(

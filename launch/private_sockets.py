@@ -25,6 +25,8 @@ OWNER = "owner.lock"
 SOCKETS = ("replay", "weights", "telemetry", "control")
 REPLAY_SOCKETS = ("replay", *(f"replay-{index}" for index in range(1, MAX_SHARDS)))
 ALL_SOCKETS = (*SOCKETS, *REPLAY_SOCKETS[1:])
+RAY_TOKEN = "ray-token"  # noqa: S105 - the name of a file
+"""Of a Ray that a launcher has started for itself."""
 
 
 @contextmanager
@@ -43,8 +45,11 @@ def private_endpoints(replay_shards: int = 1) -> Iterator[EndpointSettings]:
 
 def remove_endpoints(endpoints: EndpointSettings) -> None:
     """Remove the folder that `private_endpoints` made."""
-    folder = Path(endpoints.weights_endpoint.removeprefix("ipc://")).parent
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(private_folder(endpoints), ignore_errors=True)
+
+
+def private_folder(endpoints: EndpointSettings) -> Path:
+    return Path(endpoints.weights_endpoint.removeprefix("ipc://")).parent
 
 
 def sweep_sockets() -> int:
@@ -53,7 +58,7 @@ def sweep_sockets() -> int:
     for folder in stale:
         with contextlib.suppress(OSError):
             # By name, and the owner last: nothing else is ours to remove.
-            for name in (*ALL_SOCKETS, OWNER):
+            for name in (*ALL_SOCKETS, RAY_TOKEN, OWNER):
                 (folder / name).unlink(missing_ok=True)
             folder.rmdir()
     return len(stale)

@@ -221,11 +221,11 @@ def _watch(session: Session, supervisor: Supervisor, view: View) -> None:
             session.say(supervisor.news.pop(0))
         if session.elapsed_s - shown_s >= SHOW_INTERVAL_S:
             shown_s = session.elapsed_s
-            session.show(view, _rows(supervisor))
+            session.show(view, process_rows(supervisor))
         time.sleep(POLL_S)
 
 
-def _rows(supervisor: Supervisor) -> list[ProcessRow]:
+def process_rows(supervisor: Supervisor) -> list[ProcessRow]:
     rows = []
     for child in supervisor.children:
         pulse = child.pulse

@@ -6,7 +6,7 @@ import logging
 import random
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from common.errors import ExitCode
 from common.ids import Incarnation, later_incarnation
@@ -59,6 +59,29 @@ class Supervisor:
         self._incarnation = later_incarnation(self._incarnation)
         pid = child.start(self._clock(), self._incarnation)
         log.info("process started", extra={"child": child.spec.name, "child_pid": pid})
+
+    def add(self, specs: Sequence[ProcessSpec]) -> None:
+        """Processes that join while the others go on."""
+        for spec in specs:
+            self.children.append(Child(spec))
+            self._start(self.children[-1])
+
+    def retire(self, names: Collection[str]) -> None:
+        """End actors that are not wanted here any more, and forget them."""
+        group = [child for child in self.children if child.spec.name in names]
+        for child in group:
+            child.signal(signal.SIGTERM)
+        self._await(group, STOP_DEADLINES_S["actor"])
+        self.children = [child for child in self.children if child.spec.name not in names]
+
+    @property
+    def incarnation(self) -> Incarnation:
+        """Of the newest life."""
+        return self._incarnation
+
+    def raise_incarnation(self, floor: Incarnation) -> None:
+        """Lives from now on are younger than one on a machine whose clock is ahead of ours."""
+        self._incarnation = max(self._incarnation, floor)
 
     def tick(self) -> None:
         now = self._clock()

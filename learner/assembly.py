@@ -143,7 +143,10 @@ def build_curriculum(settings: Settings) -> Curriculum:
 
 def build_course(settings: Settings) -> Course:
     chosen = settings.adaptive
-    controls = RunControls(distance_weight=settings.shaping.reward_distance_weight)
+    controls = RunControls(
+        distance_weight=settings.shaping.reward_distance_weight,
+        environments=settings.actor.num_envs,
+    )
     schedule = AdaptiveSchedule(chosen, frame_skip=settings.env.frame_skip)
     return Course(build_curriculum(settings), controls, schedule if chosen.adaptive else None)
 

@@ -10,7 +10,12 @@ from typing import assert_never
 
 from common.channels import Frames, Router
 from common.codec import decode, encode
-from common.controls import MAX_DISTANCE_WEIGHT, MAX_EXPLORATION_SCALE, MAX_LR_SCALE
+from common.controls import (
+    MAX_DISTANCE_WEIGHT,
+    MAX_ENVIRONMENTS,
+    MAX_EXPLORATION_SCALE,
+    MAX_LR_SCALE,
+)
 from common.errors import BadMessage, ConfigError
 from common.jsonl import JsonlWriter
 from common.logs import RareLog
@@ -46,6 +51,9 @@ class Orders:
             case "lr_scale":
                 _require(request, 0, MAX_LR_SCALE)
                 self.controls.change(lr_scale=value)
+            case "environments":
+                _require(request, 1, MAX_ENVIRONMENTS)
+                self.controls.note_environments(int(value))
             case "samples_per_insert":
                 _require(request, *RATIO_LIMITS)
                 if not self.source.set_samples_per_insert(value):

@@ -17,8 +17,9 @@ MOST = {
 class RunControls:
     """The values in force. Every change that actors must know of has a new revision."""
 
-    def __init__(self, *, distance_weight: float = 0.0) -> None:
-        self.play = PlayControls(distance_weight=distance_weight)
+    def __init__(self, *, distance_weight: float = 0.0, environments: int = 0) -> None:
+        """`environments` are those of this start: a checkpoint does not know who plays now."""
+        self.play = PlayControls(distance_weight=distance_weight, environments=environments)
         self.lr_scale = 1.0
         """Factor on the learning rate."""
 
@@ -44,6 +45,12 @@ class RunControls:
         if changed != self.play:
             self.play = replace(changed, revision=self.play.revision + 1)
         return before != (self.play, self.lr_scale)
+
+    def note_environments(self, number: int) -> None:
+        """So many play from now on."""
+        if number != self.play.environments:
+            revision = self.play.revision + 1
+            self.play = replace(self.play, environments=number, revision=revision)
 
     def to_state(self) -> dict[str, float]:
         return {

@@ -41,9 +41,16 @@ class ActorScene:
         self.actor: ActorLoop = build(self.settings, self.network, 1, clock=self.clock)
 
     def publish(
-        self, agent_steps: int = 0, version: int = 7, *, distance_weight: float = 0.0
+        self,
+        agent_steps: int = 0,
+        version: int = 7,
+        *,
+        distance_weight: float = 0.0,
+        environments: int = 0,
     ) -> None:
-        controls = PlayControls(revision=1, distance_weight=distance_weight)
+        controls = PlayControls(
+            revision=1, distance_weight=distance_weight, environments=environments
+        )
         self.weights.publish(weight_frame(self.settings, agent_steps, version, controls))
 
     def tick(self) -> bool:

@@ -1,4 +1,4 @@
-"""The tables of docs/configuration.md, made from the dataclasses that define the flags.
+"""The tables of docs/configuration.md and docs/cluster.md, made from the settings' dataclasses.
 
 After a change of a setting run `python -m tests.configuration_table`: it writes the tables anew.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from textwrap import dedent
@@ -16,11 +16,14 @@ from actor.main import ActorArgs
 from common.config import Settings
 from common.config_checks import flag_of
 from common.environment import variable_of
+from launch.fleet.settings import ClusterSettings
 from launch.options import LocalArgs
 from learner.main import LearnerArgs
 from replay_server.main import ReplayArgs
 
-CONFIGURATION_DOC = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+CONFIGURATION_DOC = DOCS / "configuration.md"
+CLUSTER_DOC = DOCS / "cluster.md"
 PROGRAMS: dict[str, type] = {
     "launch/local.py": LocalArgs,
     "python -m actor": ActorArgs,
@@ -80,6 +83,16 @@ def expected_blocks() -> dict[str, str]:
     }
 
 
+def cluster_blocks() -> dict[str, str]:
+    """The same for the file of a cluster."""
+    meanings = meanings_of(ClusterSettings)
+    rows = [
+        f"| `{item.name}` | {_shown_default(item)} | {meanings[item.name]} |"
+        for item in fields(ClusterSettings)
+    ]
+    return {"section cluster": "\n".join(["| key | default | meaning |", "|---|---|---|", *rows])}
+
+
 def markers(name: str) -> tuple[str, str]:
     return f"<!-- begin {name} -->\n", f"\n<!-- end {name} -->"
 
@@ -91,12 +104,17 @@ def block_in(text: str, name: str) -> str:
 
 
 def main() -> None:
-    text = CONFIGURATION_DOC.read_text(encoding="utf-8")
-    for name, block in expected_blocks().items():
+    write_blocks(CONFIGURATION_DOC, expected_blocks())
+    write_blocks(CLUSTER_DOC, cluster_blocks())
+
+
+def write_blocks(document: Path, blocks: Mapping[str, str]) -> None:
+    text = document.read_text(encoding="utf-8")
+    for name, block in blocks.items():
         begin, end = markers(name)
         before, _, rest = text.partition(begin)
         text = before + begin + block + end + rest.partition(end)[2]
-    CONFIGURATION_DOC.write_text(text, encoding="utf-8")
+    document.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -14,5 +14,5 @@ def load_reference(module: str, package: str) -> tuple[Any, tuple[str, ...]]:
         return None, (missing_note(package),)
 
 
-def missing_note(package: str) -> str:
-    return f'{package} is not measured: it is not installed; run: pip install "warpzone[bench]"'
+def missing_note(package: str, extra: str = "bench") -> str:
+    return f'{package} is not measured: it is not installed; run: pip install "warpzone[{extra}]"'

@@ -1,4 +1,4 @@
-"""Whole runs of `launch/local.py` as a person starts them, and what they wrote about themselves."""
+"""Whole runs as a person starts them, and what they wrote about themselves."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ START_DEADLINE_S = 180.0
 STOP_DEADLINE_S = 40.0
 LONGEST_RUN_MINUTES = 20.0
 RUN = "benchmark"
+LOCAL = "launch.local"
 ROLES = {"actors": "actor", "replay": "replay_server", "learner": "learner"}
 Lines = Sequence[Mapping[str, object]]
 
@@ -61,7 +62,11 @@ def number(record: Mapping[str, object], name: str) -> float:
 
 
 @contextmanager
-def launched(words: Sequence[str], longest_minutes: float = LONGEST_RUN_MINUTES) -> Iterator[Scene]:
+def launched(
+    words: Sequence[str],
+    longest_minutes: float = LONGEST_RUN_MINUTES,
+    launcher: str = LOCAL,
+) -> Iterator[Scene]:
     """A run in a folder of its own; stopped as with Ctrl-C, so that it saves and cleans up."""
     with tempfile.TemporaryDirectory(prefix="warpzone-bench-") as name:
         folder = Path(name)
@@ -69,7 +74,7 @@ def launched(words: Sequence[str], longest_minutes: float = LONGEST_RUN_MINUTES)
         # The limit ends a run whose benchmark was killed before it could.
         limit = ("--max-minutes", str(longest_minutes))
         place = ("--runs-dir", name, "--run", RUN, "--plain", *limit)
-        process = scene.start("launcher", ["-m", "launch.local", *words, *place])
+        process = scene.start("launcher", ["-m", launcher, *words, *place])
         try:
             yield scene
         finally:
@@ -82,13 +87,15 @@ def launched(words: Sequence[str], longest_minutes: float = LONGEST_RUN_MINUTES)
             scene.stop()
 
 
-def watch_run(words: Sequence[str], seconds: float, *, settle_s: float = 0.0) -> RunFigures:
+def watch_run(
+    words: Sequence[str], seconds: float, *, settle_s: float = 0.0, launcher: str = LOCAL
+) -> RunFigures:
     """Run until it learns and has settled, then for some seconds more.
 
     At first the actors fill the slack that the balance leaves them: that is faster than what they
     can keep up.
     """
-    with launched(words) as scene:
+    with launched(words, launcher=launcher) as scene:
         paths = scene.paths
         scene.wait_until("the first update", lambda: count_updates(paths) > 0, START_DEADLINE_S)
         scene.pause(settle_s)

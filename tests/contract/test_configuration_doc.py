@@ -11,9 +11,11 @@ import pytest
 from common.config_checks import flag_of
 from launch.options import preset_names, preset_path
 from tests.configuration_table import (
+    CLUSTER_DOC,
     CONFIGURATION_DOC,
     PROGRAMS,
     block_in,
+    cluster_blocks,
     expected_blocks,
     meanings_of,
     sections,
@@ -26,6 +28,12 @@ REMEDY = "run `python -m tests.configuration_table` and read the difference"
 @pytest.mark.parametrize("name", list(expected_blocks()))
 def test_tables_are_those_of_the_code(name: str) -> None:
     assert block_in(TEXT, name) == expected_blocks()[name], REMEDY
+
+
+def test_the_table_of_the_cluster_is_that_of_the_code() -> None:
+    text = CLUSTER_DOC.read_text(encoding="utf-8")
+
+    assert {name: block_in(text, name) for name in cluster_blocks()} == cluster_blocks(), REMEDY
 
 
 def test_every_setting_has_a_meaning() -> None:

@@ -92,6 +92,19 @@ def test_epsilons_follow_the_agent_steps_in_the_weights(stage: ActorScene) -> No
     assert stage.actor._epsilons.tolist() == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize(("environments", "places"), [(11, (3, 4, 5)), (4, (3, 3, 3))])
+def test_the_ladder_is_laid_over_the_environments_that_the_learner_tells(
+    stage: ActorScene, environments: int, places: tuple[int, ...]
+) -> None:
+    stage.publish(agent_steps=1_000_000, environments=environments)
+
+    stage.tick()
+
+    # Beyond their number there is the last rung.
+    expected = [0.1 * 0.4 ** (1 + 7 * place / (environments - 1)) for place in places]
+    assert stage.actor._epsilons.tolist() == pytest.approx(expected, rel=1e-5)
+
+
 def test_at_the_end_every_block_is_sent_although_the_window_is_smaller(stage: ActorScene) -> None:
     stage.publish()
     for _ in range(40):

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from common.errors import ExitCode
-from common.ids import Role
+from common.ids import Incarnation, Role
 from launch.memory_watch import MemoryWatch
 from launch.plan import ProcessSpec
 from launch.restart import RestartPolicy
@@ -251,3 +251,36 @@ def test_without_a_watch_it_is_a_failure_like_any_other(stage: Stage, tmp_path: 
     assert run_until_outcome(supervisor) is ExitCode.TEMPORARY
     assert supervisor.shortage is None
     assert supervisor.children[0].restarts == QUICK.max_fruitless_restarts
+
+
+def test_processes_come_and_go_while_the_others_run_on(stage: Stage, tmp_path: Path) -> None:
+    supervisor = stage.supervise(spec(tmp_path, "learner", FOREVER))
+    learner = supervisor.children[0].process
+    new = [
+        replace(spec(tmp_path, "actor", FOREVER), index=i, log_file=tmp_path / f"actor-{i}.log")
+        for i in range(2)
+    ]
+
+    supervisor.add(new)
+    first = supervisor.children[1].process
+    supervisor.retire({"actor-0"})
+
+    assert [child.spec.name for child in supervisor.children] == ["learner-0", "actor-1"]
+    assert first is not None
+    assert first.poll() is not None
+    assert learner is not None
+    assert learner.poll() is None
+    supervisor.tick()
+    assert supervisor.outcome is None
+
+
+def test_lives_are_younger_than_one_that_was_started_elsewhere(
+    stage: Stage, tmp_path: Path
+) -> None:
+    supervisor = stage.supervise()
+    ahead = Incarnation(2**62)
+
+    supervisor.raise_incarnation(ahead)
+    supervisor.add([spec(tmp_path, "actor", FOREVER)])
+
+    assert supervisor.incarnation > ahead

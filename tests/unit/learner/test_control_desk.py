@@ -93,6 +93,17 @@ def test_a_value_that_cannot_be_is_refused_with_its_bounds(stage: Stage) -> None
     assert stage.desk.orders.controls.play.exploration_scale == 1.0
 
 
+def test_the_launcher_tells_how_many_environments_there_are_now(stage: Stage) -> None:
+    reply = stage.ask(replace(WISH, name="environments", value=12.0))
+    refused = stage.ask(replace(WISH, name="environments", value=0.0))
+
+    assert reply is not None
+    assert reply.accepted
+    assert refused is not None
+    assert not refused.accepted
+    assert stage.desk.orders.controls.play.environments == 12
+
+
 FOREIGN = [replace(WISH, run_id="other"), Ping(incarnation=1, question=1)]
 
 

@@ -24,6 +24,17 @@ def test_what_only_the_learner_uses_has_none() -> None:
     assert controls.play.revision == 0
 
 
+def test_the_number_of_environments_is_that_of_this_start_and_not_of_a_checkpoint() -> None:
+    before, after = RunControls(environments=8), RunControls(environments=16)
+    before.note_environments(12)
+    before.note_environments(12)
+
+    after.restore(before.to_state())
+
+    assert (before.play.revision, before.play.environments) == (1, 12)
+    assert after.play.environments == 16
+
+
 def test_setting_the_same_again_changes_nothing() -> None:
     controls = RunControls()
     controls.change(distance_weight=0.2)

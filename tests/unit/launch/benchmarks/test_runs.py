@@ -12,7 +12,8 @@ import pytest
 from common.errors import BenchmarkFailed
 from common.phases import PHASES
 from common.run_paths import RunPaths
-from launch.benchmarks import pipeline
+from launch.benchmarks import cluster, pipeline
+from launch.benchmarks.cluster import ClusterPlan, run_both
 from launch.benchmarks.overlap import COLUMNS, OverlapPlan, line_of, run_matrix
 from launch.benchmarks.pipeline import PipelinePlan, draw, run_pipeline, share_rows
 from launch.benchmarks.runs import RunFigures, read_figures, require_figures
@@ -190,3 +191,25 @@ def test_every_command_of_the_launch_folder_is_asked_for_help() -> None:
         "options.py"
     }
     assert "python -m actor" in all_commands()
+
+
+def test_cluster_compares_both_launchers_in_turn(
+    figures: RunFigures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+
+    def watch(_words: Sequence[str], _: float, *, settle_s: float, launcher: str) -> RunFigures:
+        assert settle_s > 0
+        started.append(launcher)
+        return figures
+
+    monkeypatch.setattr(cluster, "watch_run", watch)
+    monkeypatch.setattr(cluster, "find_spec", lambda _name: object())
+
+    result = run_both(ClusterPlan(words=(), rounds=2))
+
+    assert started == ["launch.local", "launch.cluster"] * 2
+    assert [row.unit for row in result.rows] == ["agent step/s"] * 2 + ["update/s"] * 2
+    assert [row.ratio for row in result.rows] == [1.0] * 4
+    monkeypatch.setattr(cluster, "find_spec", lambda _name: None)
+    assert "warpzone[cluster]" in run_both(ClusterPlan(words=())).notes[0]

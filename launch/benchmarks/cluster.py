@@ -1,0 +1,64 @@
+"""The benchmark `cluster`: the same run under `launch/cluster.py` and under `launch/local.py`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+
+from launch.benchmarks.extras import missing_note
+from launch.benchmarks.measure import Effort, Result, against_first, figure
+from launch.benchmarks.runs import require_figures, watch_run
+
+LAUNCHERS = {
+    "launch/local.py": "launch.local",
+    "launch/cluster.py on a Ray of its own": "launch.cluster",
+}
+SPEEDS = {"global_step": "agent step/s", "updates": "update/s"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPlan:
+    words: tuple[str, ...]
+    """Flags of both."""
+    seconds: float = 60.0
+    """That each run is watched."""
+    settle_s: float = 15.0
+    """From its first update until then."""
+    rounds: int = 4
+
+
+def run(effort: Effort) -> Result:
+    core = import_module("actor.env.core_choice").choose_core(effort.core).name
+    seconds = effort.seconds(60.0, 6.0)
+    return run_both(
+        ClusterPlan(
+            words=(
+                *("--preset", "laptop", "--device", "cpu", "--core", core, "--actors", "8"),
+                *("--evaluators", "0", "--learning-starts", "300" if effort.quick else "1000"),
+                *("--metrics-interval-s", str(min(1.0, seconds / 4))),
+            ),
+            seconds=seconds,
+            settle_s=effort.seconds(15.0, 0.0),
+            rounds=effort.turns(4, 1),
+        )
+    )
+
+
+def run_both(plan: ClusterPlan) -> Result:
+    """In turn, so that noise hits both alike."""
+    if find_spec("ray") is None:
+        return Result([], (missing_note("Ray", "cluster"),))
+    values: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for _ in range(plan.rounds):
+        for name, module in LAUNCHERS.items():
+            told = watch_run(plan.words, plan.seconds, settle_s=plan.settle_s, launcher=module)
+            figures = require_figures(told, name)
+            for counter in SPEEDS:
+                values[counter, name].append(figures.per_second(counter))
+    rows = [
+        figure(name, found, SPEEDS[counter], group=counter)
+        for (counter, name), found in values.items()
+    ]
+    return Result(against_first(sorted(rows, key=lambda row: list(SPEEDS).index(row.group))))

@@ -1,0 +1,279 @@
+"""All nodes as the driver sees them: who runs what, told again and again until it is so."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from common.errors import ExitCode
+from common.ids import peer_id
+from launch.fleet.gathering import Gathering
+from launch.fleet.links import Cluster, NodeLink
+from launch.fleet.orders import Begin, Orders, Report
+from launch.fleet.placement import ActorWish, NodeFacts, assign, share_out
+from launch.live_view import ProcessRow
+
+log = logging.getLogger(__name__)
+
+LOOK_INTERVAL_S = 2.0
+"""Between two looks at the nodes that there are."""
+GATHER_INTERVAL_S = 1.0
+STOP_DEADLINE_S = 20.0
+"""For the actors of other nodes."""
+HOME_STOP_DEADLINE_S = 110.0
+"""For the learner's checkpoint and the last cut of a replay server."""
+BRING_DEADLINE_S = 5.0
+GLANCE_S = 0.02
+BEGIN_DEADLINE_S = 120.0
+"""Until a node has answered for the first time."""
+SHORT_ID = 8
+
+
+@dataclass(slots=True, kw_only=True)
+class FleetNode:
+    """One machine: what it should run, and what it said last."""
+
+    facts: NodeFacts
+    link: NodeLink
+    number: int
+    is_home: bool
+    found_s: float = 0.0
+    actors: tuple[int, ...] = ()
+    report: Report = field(default_factory=Report)
+    problem: str = ""
+    """Why it gets no actors."""
+    has_begun: bool = False
+    """Ever; `report.begun` is whether its supervisor knows the run now."""
+
+    @property
+    def name(self) -> str:
+        return f"node-{self.facts.node_id[:SHORT_ID]}"
+
+
+class RunHome(Protocol):
+    """What the fleet needs to know of the run."""
+
+    @property
+    def min_actors(self) -> int: ...
+
+    def begin(self, node: FleetNode) -> Begin: ...
+
+    def folder(self, node: FleetNode) -> str:
+        """Of the run, on that node."""
+        ...
+
+    def refusal(self, facts: NodeFacts) -> str:
+        """Why actors there could not take part; empty when they can."""
+        ...
+
+    def note_total(self, total: int) -> None:
+        """So many actors there are from now on."""
+        ...
+
+    def note_gone(self, node: FleetNode) -> None: ...
+
+
+class Fleet:
+    """Call `tick` several times a second until `outcome` says how the run ended."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        home: RunHome,
+        wish: ActorWish,
+        gathering: Gathering,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.nodes: dict[str, FleetNode] = {}
+        self.wish = wish
+        self.news: list[str] = []
+        """Lines for the person at the terminal, who takes them out."""
+        self.outcome: ExitCode | None = None
+        self.reason = ""
+        self.blame: list[str] = []
+        self._cluster = cluster
+        self._home = home
+        self._gathering = gathering
+        self._clock = clock
+        self._floor = 0
+        self._numbers = 0
+        self._look_s = self._gather_s = clock()
+
+    @property
+    def total(self) -> int:
+        return sum(len(node.actors) for node in self.nodes.values())
+
+    def tick(self) -> None:
+        now = self._clock()
+        if now >= self._look_s:
+            self._look_s = now + LOOK_INTERVAL_S
+            self._look()
+        for node in [one for one in self.nodes.values() if one.has_begun or not one.problem]:
+            report = node.link.tend(self._orders(node))
+            if report is not None:
+                self._hear(node, report)
+            elif not node.has_begun and now - node.found_s > BEGIN_DEADLINE_S:
+                self._give_up(node, "it does not answer; is the same version installed there?")
+        if now >= self._gather_s:
+            self._gather_s = now + GATHER_INTERVAL_S
+            self._gather()
+        self._judge()
+
+    def scale(self, actors: int) -> None:
+        self.wish = ActorWish(actors=actors, per_node=self.wish.per_node)
+        self._lay_out()
+
+    def rows(self) -> list[ProcessRow]:
+        """Of all processes, those at home first."""
+        rows: list[Any] = [row for node in self._in_order() for row in node.report.rows]
+        return [ProcessRow(**row) for row in rows]
+
+    def summary(self) -> list[str]:
+        """Restarts and why, for the end."""
+        return [line for node in self._in_order() for line in node.report.summary]
+
+    def stop(self) -> None:
+        """Actors elsewhere first, then everything at home; the learner's end decides."""
+        others = [node for node in self.nodes.values() if not node.is_home]
+        for node in others:
+            # All at once; the answers are waited for below.
+            node.link.tend(self._last_orders())
+        for node in others:
+            if node.link.finish(self._last_orders(), STOP_DEADLINE_S) is None:
+                log.warning("a node did not answer at the end", extra={"node": node.name})
+        for node in (node for node in self.nodes.values() if node.is_home):
+            report = node.link.finish(self._last_orders(), HOME_STOP_DEADLINE_S)
+            if report is None:
+                self._end(ExitCode.TEMPORARY, "the home node did not answer at the end")
+            else:
+                self._hear(node, report)
+        for node in others:
+            self._bring_home(node)
+        for node in self.nodes.values():
+            node.link.close()
+
+    def _in_order(self) -> Iterator[FleetNode]:
+        yield from sorted(self.nodes.values(), key=lambda node: node.number)
+
+    def _look(self) -> None:
+        """Nodes that have come, nodes that are gone."""
+        found = {facts.node_id: facts for facts in self._cluster.nodes()}
+        gone = [node for name, node in self.nodes.items() if name not in found]
+        for node in gone:
+            del self.nodes[node.facts.node_id]
+            node.link.close()
+            self._home.note_gone(node)
+            log.warning("node gone", extra={"node": node.name, "actors": len(node.actors)})
+            self.news.append(f"{node.name} ({node.facts.address}) is gone")
+        new = [facts for name, facts in found.items() if name not in self.nodes]
+        for facts in new:
+            self._add(facts)
+        if gone or new:
+            self._lay_out()
+
+    def _add(self, facts: NodeFacts) -> None:
+        is_home = facts.node_id == self._cluster.home
+        self._numbers += 1
+        node = FleetNode(
+            facts=facts,
+            link=self._cluster.open_node(facts),
+            number=self._numbers,
+            is_home=is_home,
+            found_s=self._clock(),
+            problem="" if is_home else self._home.refusal(facts),
+        )
+        self.nodes[facts.node_id] = node
+        log.info("node found", extra={"node": node.name, "cores": facts.cores})
+        where = f"{node.name} ({facts.address}, {facts.cores} cores)"
+        self.news.append(f"{where}: {node.problem or 'takes part'}")
+
+    def _lay_out(self) -> None:
+        """Who plays where from now on."""
+        usable = {name: node for name, node in self.nodes.items() if not node.problem}
+        facts = [node.facts for node in usable.values()]
+        shares = share_out(facts, self._cluster.home, self.wish)
+        before, told = {name: node.actors for name, node in usable.items()}, self.total
+        assignment = assign(shares, before)
+        for name, node in self.nodes.items():
+            node.actors = assignment.get(name, ())
+        if self.total != told:
+            log.info("actors laid out", extra={"actors": self.total, "nodes": len(usable)})
+        if self.total >= self._home.min_actors:
+            self._home.note_total(self.total)
+        else:
+            self.news.append(f"room for {self.total} actors only: waiting for nodes")
+
+    def _orders(self, node: FleetNode) -> Orders:
+        """An actor that moves begins at its new place when it has ended at the old one."""
+        others = (other for other in self.nodes.values() if other is not node)
+        elsewhere = {str(row["name"]) for other in others for row in other.report.rows}
+        is_ready = node.report.begun or bool(node.problem)
+        return Orders(
+            actors=[i for i in node.actors if peer_id("actor", i) not in elsewhere],
+            total=max(self.total, self._home.min_actors),
+            floor=max(self._floor, time.time_ns()),
+            begin=None if is_ready else self._home.begin(node),
+        )
+
+    def _last_orders(self) -> Orders:
+        return Orders(actors=[], total=max(self.total, 1), floor=self._floor, finish=True)
+
+    def _hear(self, node: FleetNode, report: Report) -> None:
+        node.report, node.has_begun = report, node.has_begun or report.begun
+        self._floor = max(self._floor, report.incarnation)
+        self.news += [f"{line} ({node.name})" for line in report.news]
+        if report.outcome is None:
+            return
+        if node.is_home:
+            self.blame = self.blame or report.blame
+            self._end(ExitCode(report.outcome), report.reason)
+        else:
+            self._give_up(node, report.reason)
+
+    def _give_up(self, node: FleetNode, reason: str) -> None:
+        """Without the home there is no run; without another node there are fewer actors."""
+        if node.is_home:
+            self._end(ExitCode.TEMPORARY, f"{node.name}: {reason}")
+        elif not node.problem:
+            node.problem = reason
+            log.error("node without actors", extra={"node": node.name, "reason": reason})
+            self.news.append(f"{node.name} gets no actors: {reason}")
+            self._lay_out()
+
+    def _gather(self) -> None:
+        for node in self.nodes.values():
+            if not node.is_home and node.report.begun:
+                name, folder = node.facts.node_id, self._home.folder(node)
+                pieces = node.link.read_files(folder, self._gathering.offsets(name))
+                self._gathering.take(name, pieces or {})
+
+    def _bring_home(self, node: FleetNode) -> None:
+        """The rest of its files, as far as it comes in time; a whole copy is then removed there."""
+        name, folder = node.facts.node_id, self._home.folder(node)
+        end_s = self._clock() + BRING_DEADLINE_S
+        while self._clock() < end_s and node.report.begun:
+            pieces = node.link.read_files(folder, self._gathering.offsets(name))
+            if pieces is not None and not pieces:
+                node.link.remove_files(folder)
+                return
+            self._gathering.take(name, pieces or {})
+            time.sleep(GLANCE_S)
+
+    def _judge(self) -> None:
+        """The run can go on without some of its actors."""
+        off = [one for node in self.nodes.values() for one in node.report.off]
+        usable = self.total - len(off)
+        if off and usable < self._home.min_actors:
+            name, code, reason = off[-1]
+            refused = code == ExitCode.CONFIGURATION
+            why = "refused its settings" if refused else reason
+            outcome = ExitCode.CONFIGURATION if refused else ExitCode.TEMPORARY
+            words = f"only {usable} of {self.total} actors can be kept alive"
+            self._end(outcome, f"{words}; {name}: {why}")
+
+    def _end(self, outcome: ExitCode, reason: str) -> None:
+        if self.outcome is None:
+            self.outcome, self.reason = outcome, reason

@@ -1,0 +1,134 @@
+"""What runs on one machine of a cluster: kept as the driver last ordered it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from common.config import Settings
+from common.errors import ExitCode, MarioError
+from common.ids import Incarnation, peer_id
+from common.logs import configure_logging
+from common.run_paths import RunPaths
+from common.settings_files import settings_from_dict
+from launch.fleet.node_keys import write_node_keys
+from launch.fleet.orders import Begin, Orders, Plain, Report
+from launch.open_files import ensure_open_files
+from launch.plan import ProcessSpec, count_processes, plan_processes
+from launch.run_dir import make_run_dir, write_config
+from launch.session import process_rows
+from launch.supervisor import Supervisor
+
+log = logging.getLogger(__name__)
+
+SHOWN = ("state", "progress_per_s", "cpu_percent", "rss_mb")
+"""Of a heartbeat, what the view at home shows; the whole one goes to the learner."""
+
+
+class Node:
+    """Call `obey` with every order and `tick` several times a second in between."""
+
+    def __init__(self) -> None:
+        self._begin: Begin | None = None
+        self._settings = Settings()
+        self._supervisor = Supervisor([], min_actors=0)
+        self._stopped = False
+        self._problem: MarioError | None = None
+
+    def obey(self, orders: Orders) -> Report:
+        """Change what is not as ordered; how everything is now."""
+        try:
+            if orders.begin is not None and self._begin is None:
+                self._prepare(orders.begin, orders.total)
+            if orders.finish:
+                self.stop()
+            elif self._begin is not None and not self._stopped:
+                self._follow(self._begin, orders)
+        except MarioError as error:
+            log.error("an order cannot be followed", extra={"error": str(error)})
+            self._problem = error
+        except OSError as error:
+            log.error("an order failed", extra={"error": str(error)})
+            self._problem = MarioError(f"{error.filename}: {error.strerror}")
+        return self._report()
+
+    def tick(self) -> None:
+        if not self._stopped:
+            self._supervisor.tick()
+
+    def stop(self) -> None:
+        """In order, each with its time; nobody is left behind."""
+        if not self._stopped:
+            self._stopped = True
+            self._supervisor.stop()
+
+    def _prepare(self, begin: Begin, total: int) -> None:
+        settings = settings_from_dict(begin.settings, Settings(), "the driver")
+        paths = RunPaths.of(settings.run)
+        if not begin.is_home:
+            make_run_dir(paths)
+        paths.refuse_links()
+        name = peer_id("launcher", begin.number)
+        configure_logging(settings.run.run, "launcher", begin.number, paths.process_log(name))
+        if begin.keys:
+            write_node_keys(Path(settings.endpoints.keys_dir).expanduser(), begin.keys)
+        ensure_open_files(count_processes(settings))
+        self._begin, self._settings = begin, settings
+        if not begin.is_home:
+            self._note_total(total, is_new=True)
+        self._supervisor.add([s for s in self._planned() if begin.is_home and s.role != "actor"])
+
+    def _follow(self, begin: Begin, orders: Orders) -> None:
+        self._supervisor.raise_incarnation(Incarnation(orders.floor))
+        wanted = {peer_id("actor", index) for index in orders.actors}
+        present = self._actors()
+        self._supervisor.retire(present - wanted)
+        # At home the driver has written the file itself, which is also that of the learner.
+        if orders.total != self._settings.actor.actors:
+            self._note_total(orders.total, is_new=not begin.is_home)
+        self._supervisor.add([spec for spec in self._planned() if spec.name in wanted - present])
+
+    def _note_total(self, total: int, *, is_new: bool) -> None:
+        """Who is started from now on reads how many actors there are."""
+        actor = replace(self._settings.actor, actors=total)
+        self._settings = replace(self._settings, actor=actor)
+        if is_new:
+            write_config(RunPaths.of(self._settings.run), self._settings)
+
+    def _planned(self) -> Sequence[ProcessSpec]:
+        resume = self._begin.resume if self._begin is not None else "none"
+        return plan_processes(self._settings, RunPaths.of(self._settings.run), resume=resume)
+
+    def _actors(self) -> set[str]:
+        return {c.spec.name for c in self._supervisor.children if c.spec.role == "actor"}
+
+    def _report(self) -> Report:
+        supervisor, problem = self._supervisor, self._problem
+        news, supervisor.news = supervisor.news, []
+        children, outcome, blame = supervisor.children, supervisor.outcome, supervisor.blame
+        if problem is not None:
+            outcome = ExitCode(problem.exit_code)
+        return Report(
+            begun=self._begin is not None,
+            stopped=self._stopped,
+            rows=[_shown(asdict(row)) for row in process_rows(supervisor)],
+            off=[
+                [child.spec.name, child.exit_codes[-1], child.last_reason]
+                for child in children
+                if child.state == "off" and child.spec.role == "actor"
+            ],
+            news=news,
+            summary=[child.describe_restarts() for child in children if child.reasons],
+            outcome=None if outcome is None else int(outcome),
+            reason=str(problem) if problem is not None else supervisor.reason,
+            blame=[] if blame is None else blame.last_lines(),
+            incarnation=supervisor.incarnation,
+        )
+
+
+def _shown(row: Plain) -> Plain:
+    beat = row["beat"]
+    values = {name: beat[name] for name in SHOWN if name in beat} if isinstance(beat, dict) else {}
+    return {**row, "beat": values}

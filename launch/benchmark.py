@@ -14,6 +14,8 @@ from rich.console import Console
 
 from common.cli import Program, command_words, parse_args, refuse
 from common.config import CoreName
+from common.config_checks import require_between
+from common.config_play import MAX_ACTORS
 from common.devices import limit_torch_threads
 from common.errors import ConfigError, ExitCode, MarioError
 from launch.benchmarks.measure import Effort, Result
@@ -28,6 +30,7 @@ BENCHES = {
     "actor": "a whole actor on one core",
     "pipeline": "where the time of a whole run goes; against Stable-Baselines3",
     "overlap": "lockstep against parallel processes, over actors and block sizes",
+    "swarm": "how many actors a replay server holds; a storm of reconnects",
     "startup": "from the command line to the first block; --help of every command",
 }
 PROGRAM = Program(
@@ -45,6 +48,7 @@ Examples:
   python launch/benchmark.py all --quick --json
   python launch/benchmark.py per --csv results
   python launch/benchmark.py pipeline --core nes_py --picture pipeline.png
+  python launch/benchmark.py swarm --actors 1000 --rate 15
 """,
 )
 
@@ -67,8 +71,14 @@ class BenchArgs:
     """The emulator of pipeline, overlap and startup; auto is native where it was built."""
     picture: str = ""
     """Where pipeline draws its shares of time, .png or .svg (needs the extra plot)."""
+    actors: int = 0
+    """Most actors of swarm; 0 means 1,000, or 50 with --quick."""
+    rate: float = 0.0
+    """Agent steps per second of each actor of swarm; 0 means 15, or 60 with --quick."""
 
     def __post_init__(self) -> None:
+        require_between(self, 0, MAX_ACTORS, "actors")
+        require_between(self, 0, 10_000, "rate")
         if self.rounds < 0:
             raise ConfigError(f"--rounds must be at least 0, got {self.rounds}")
 
@@ -106,7 +116,14 @@ def chosen(args: BenchArgs) -> list[str]:
 
 
 def run_all(names: Sequence[str], args: BenchArgs) -> Iterator[tuple[str, Result]]:
-    effort = Effort(rounds=args.rounds, quick=args.quick, core=args.core, picture=args.picture)
+    effort = Effort(
+        rounds=args.rounds,
+        quick=args.quick,
+        core=args.core,
+        picture=args.picture,
+        actors=args.actors,
+        rate=args.rate,
+    )
     # One core per contender, as an actor has it; once in a process, before torch is used.
     limit_torch_threads(1)
     for name in names:

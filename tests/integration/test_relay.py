@@ -17,7 +17,9 @@ import zmq
 
 from common.channels import Network, Publisher, Subscriber
 from common.config import ActorSettings, EndpointSettings, RunSettings, Settings
-from common.errors import ExitCode
+from common.errors import ConfigError, ExitCode
+from common.heartbeat import HeartbeatWriter, Identity
+from common.ids import Incarnation
 from common.jsonl import last_record
 from common.run_paths import RunPaths
 from common.transport import SocketOptions, ZmqNetwork
@@ -35,6 +37,7 @@ QUICK = SocketOptions(reconnect_ms=20, reconnect_max_ms=50)
 FRAME_BYTES = 5_000_000
 SLACK_BYTES = 60_000_000
 ACTORS = 5
+LIFE = Incarnation(1)
 
 
 class Host:
@@ -172,7 +175,7 @@ def _is_bound(host: Host, made: list[Publisher]) -> bool:
     """libzmq frees an address in the background."""
     try:
         made.append(host.network().publisher(host.weights_endpoint))
-    except Exception:
+    except ConfigError:
         return False
     return True
 
@@ -188,15 +191,19 @@ def test_with_keys_the_relay_is_one_more_peer_of_the_learner(
     eventually(all_see(b"secret", actors, lambda: (host.pump(), relay.tick())))
 
     revoke(keys_dir, "gpu-2")
-    with pytest.raises(Exception, match="our key is not allowed there"):
+    with pytest.raises(ConfigError, match="our key is not allowed there"):
         eventually(lambda: (host.pump(), relay.tick()) is None)
 
 
 def test_newcomers_wait_while_the_learner_has_been_silent_for_too_long(host: Host) -> None:
     clock = FakeClock()
-    parts = (host.network().subscriber(host.weights_endpoint), host.network())
+    network, who = host.network(), Identity(run_id="far", role="relay", index=0, incarnation=LIFE)
     relay = Relay(
-        parts[0], parts[1].publisher(host.downstream), _Silent(), max_age_s=3.0, clock=clock
+        network.subscriber(host.weights_endpoint),
+        network.publisher(host.downstream),
+        HeartbeatWriter(who, None, interval_s=1_000.0),
+        max_age_s=3.0,
+        clock=clock,
     )
     host.publisher.publish(b"old")
     eventually(lambda: (host.pump(), relay.tick()) and relay.waits_for() is None)
@@ -210,19 +217,6 @@ def test_newcomers_wait_while_the_learner_has_been_silent_for_too_long(host: Hos
 
     assert too_early is None
     eventually(all_see(b"new", late, relay.tick))
-
-
-class _Silent:
-    """Stands for a heartbeat that is never due."""
-
-    def due(self) -> bool:
-        return False
-
-    def beat(self, *_: object) -> dict[str, object]:
-        return {}
-
-    def close(self) -> None:
-        """Nothing to release."""
 
 
 def test_actors_go_on_when_the_relay_was_killed_and_started_again(host: Host) -> None:

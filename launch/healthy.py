@@ -63,8 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def heartbeat_age_s(run_dir: Path, peer: str, now_s: float) -> float | None:
     """None: nothing was heard yet."""
     role, _, index = peer.rpartition("-")
-    is_any = bool(role) and index == "any"
-    if not is_any and PEER_ID_PATTERN.fullmatch(peer) is None:
+    is_any = index == "any"
+    if PEER_ID_PATTERN.fullmatch(f"{role}-0" if is_any else peer) is None:
         raise ConfigError(f"whose heartbeat? expected a word such as actor-3, got {peer!r}")
     file = RunPaths(run_dir).process_heartbeat(peer)
     files = sorted(file.parent.glob(f"{role}-*.jsonl")) if is_any else [file]

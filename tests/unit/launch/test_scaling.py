@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -25,7 +25,7 @@ CHEAP = Measured(
 def test_a_block_has_the_bytes_that_are_sent() -> None:
     block = random_block(Settings().spec, Settings().actor.block_steps)
 
-    sent = sum(getattr(block, name).nbytes for name in block.__dataclass_fields__)
+    sent = sum(getattr(block, item.name).nbytes for item in fields(block))
 
     assert block_bytes() == sent
 
@@ -35,8 +35,8 @@ def test_every_load_grows_in_proportion_to_the_actors() -> None:
 
     one, ten = loads_of(world, 100), loads_of(world, 1_000)
 
-    for name in one.__dataclass_fields__:
-        assert getattr(ten, name) == pytest.approx(10 * getattr(one, name))
+    for item in fields(one):
+        assert getattr(ten, item.name) == pytest.approx(10 * getattr(one, item.name))
 
 
 @pytest.mark.parametrize(

@@ -126,12 +126,29 @@ def all_see(
     return look
 
 
-def test_the_learner_sends_a_version_once_for_all_actors_of_a_host(host: Host) -> None:
-    relay, actors = host.relay(), host.actors(ACTORS)
+def turns_of(host: Host, relay: Relay) -> Callable[[], None]:
+    """One turn of the learner's socket and of the relay."""
 
     def turn() -> None:
         host.pump()
         relay.tick()
+
+    return turn
+
+
+def await_first_frame(host: Host, relay: Relay) -> None:
+    turn = turns_of(host, relay)
+
+    def has_come() -> bool:
+        turn()
+        return relay.waits_for() is None
+
+    eventually(has_come)
+
+
+def test_the_learner_sends_a_version_once_for_all_actors_of_a_host(host: Host) -> None:
+    relay, actors = host.relay(), host.actors(ACTORS)
+    turn = turns_of(host, relay)
 
     host.publisher.publish(b"first")
     eventually(all_see(b"first", actors, turn))
@@ -144,7 +161,7 @@ def test_the_learner_sends_a_version_once_for_all_actors_of_a_host(host: Host) -
 def test_a_late_actor_has_the_last_version_at_once_without_asking_the_learner(host: Host) -> None:
     relay = host.relay()
     host.publisher.publish(b"only one")
-    eventually(lambda: (host.pump(), relay.tick()) and relay.waits_for() is None)
+    await_first_frame(host, relay)
 
     late = host.actors(1)
 
@@ -188,11 +205,11 @@ def test_with_keys_the_relay_is_one_more_peer_of_the_learner(
     relay, actors = host.relay(add_actor(keys_dir, "gpu-2")), host.actors(2)
     host.publisher.publish(b"secret")
 
-    eventually(all_see(b"secret", actors, lambda: (host.pump(), relay.tick())))
+    eventually(all_see(b"secret", actors, turns_of(host, relay)))
 
     revoke(keys_dir, "gpu-2")
     with pytest.raises(ConfigError, match="our key is not allowed there"):
-        eventually(lambda: (host.pump(), relay.tick()) is None)
+        eventually(all_see(b"never", actors, turns_of(host, relay)))
 
 
 def test_newcomers_wait_while_the_learner_has_been_silent_for_too_long(host: Host) -> None:
@@ -206,7 +223,7 @@ def test_newcomers_wait_while_the_learner_has_been_silent_for_too_long(host: Hos
         clock=clock,
     )
     host.publisher.publish(b"old")
-    eventually(lambda: (host.pump(), relay.tick()) and relay.waits_for() is None)
+    await_first_frame(host, relay)
     clock.advance(3.1)
 
     late = host.actors(1)

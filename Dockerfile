@@ -7,7 +7,7 @@ ARG PYTHON=3.11
 ARG VARIANT=cpu
 
 FROM python:${PYTHON}-slim-bookworm AS base
-ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 
 FROM base AS build
 # nes-py and the native core are built from source.
@@ -29,7 +29,7 @@ ENV PIP_EXTRA_INDEX_URL=
 FROM build-${VARIANT} AS installed
 WORKDIR /opt/warpzone
 COPY . .
-RUN pip install -c constraints.txt -e ".[video]" \
+RUN pip install --no-cache-dir -c constraints.txt -e ".[video]" \
     && python -c "import actor.env.native._console"
 
 FROM base AS run

@@ -58,6 +58,8 @@ class SocketOptions:
     reconnect_max_ms: int = 2_000
     connect_timeout_ms: int = 2_000
     """Without it an attempt during an outage waits for TCP's own retries, up to a minute."""
+    backlog: int = 1_024
+    """Connections that wait to be accepted: all actors come at once when a server was restarted."""
 
 
 class ZmqNetwork:
@@ -158,6 +160,7 @@ class ZmqNetwork:
             zmq.RECONNECT_IVL: options.reconnect_ms,
             zmq.RECONNECT_IVL_MAX: options.reconnect_max_ms,
             zmq.CONNECT_TIMEOUT: options.connect_timeout_ms,
+            zmq.BACKLOG: options.backlog,
             zmq.IPV6: 1,
         }
         for option, value in settings.items():

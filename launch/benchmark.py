@@ -30,8 +30,8 @@ BENCHES = {
     "actor": "a whole actor on one core",
     "pipeline": "where the time of a whole run goes; against Stable-Baselines3",
     "overlap": "lockstep against parallel processes, over actors and block sizes",
-    "swarm": "how many actors a replay server holds; a storm of reconnects",
     "startup": "from the command line to the first block; --help of every command",
+    "swarm": "how many actors a replay server holds; a storm of reconnects",
 }
 PROGRAM = Program(
     name="python launch/benchmark.py",

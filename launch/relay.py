@@ -103,7 +103,7 @@ class Relay:
             self._downstream.publish(frame)
         newcomers = 0 if self._is_stale() else self._downstream.pump()
         self._newcomers += newcomers
-        if self._heartbeat.due() or self._frames == 1 and frame is not None:
+        if self._heartbeat.due() or (self._frames == 1 and frame is not None):
             self._beat()
         return frame is not None or newcomers > 0
 

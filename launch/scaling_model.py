@@ -33,13 +33,13 @@ class Measured:
     """On two cores of an AMD EPYC; seconds are those of one core."""
 
     store_s: float = 14e-6
-    """Per agent step that is stored. `benchmark.py swarm`: server's processor time, 1,000 actors."""
+    """Per agent step that is stored. `benchmark.py swarm`: server's processor time."""
     store_with_keys_s: float = 24e-6
     """The same with keys: the lines are decrypted."""
     sample_s: float = 1 / 79_429
     """Per sample through shared memory. `benchmark.py replay`."""
     update_s: float = 28.3e-3
-    """Per update of 64 transitions, network `small`, bfloat16, one thread. `benchmark.py learner`."""
+    """Per update of 64, network `small`, bfloat16, one thread. `benchmark.py learner`."""
     publish_s: float = 6.2e-3
     """Per version, whatever the number of subscribers. `benchmark.py weights`."""
     version_bytes: float = 5.7e6

@@ -109,8 +109,10 @@ class Figures:
         self._note_load(flood)
         rows = [
             *self._rows_of("no pause", flood),
-            self._per_actor("memory of what waits, no pause", flood.server_peak_bytes - quiet_bytes),
-            self._unaccounted("no pause"),
+            self._per_actor(
+                "memory of what waits, no pause", flood.server_peak_bytes - quiet_bytes
+            ),
+            *self._account("no pause"),
         ]
         for share in SHARES:
             asked = share * flood.agent_steps_per_s
@@ -126,7 +128,7 @@ class Figures:
         return [
             figure(f"{self._name}: restart to the first welcome", [storm.first_welcome_s], "s"),
             figure(f"{self._name}: first to last welcome", [storm.all_welcome_s], "s"),
-            self._unaccounted("after the restart"),
+            *self._account("after the restart"),
         ]
 
     def _play(self, agent_steps_per_s: float) -> Played:
@@ -143,11 +145,16 @@ class Figures:
         ]
 
     def _per_actor(self, what: str, grown_bytes: int) -> Row:
-        return figure(f"{self._name}: {what}", [grown_bytes / self._site.crew.actors], f"{BYTES}/actor")
+        return figure(
+            f"{self._name}: {what}", [grown_bytes / self._site.crew.actors], f"{BYTES}/actor"
+        )
 
-    def _unaccounted(self, when: str) -> Row:
-        wrong = self._site.unaccounted_blocks()
-        return figure(f"{self._name}, {when}: blocks lost or stored twice", [wrong], "block")
+    def _account(self, when: str) -> list[Row]:
+        account, name = self._site.account(), f"{self._name}, {when}"
+        return [
+            figure(f"{name}: blocks sent again", [account.sent_again], "block"),
+            figure(f"{name}: blocks lost or stored twice", [account.wrong], "block"),
+        ]
 
     def _note_load(self, played: Played) -> None:
         cores = os.cpu_count() or 1

@@ -154,23 +154,23 @@ class Swarm:
     def _submit_due(self) -> None:
         now_s = time.monotonic()
         while self._due and self._due[0][0] <= now_s:
-            _, place = heapq.heappop(self._due)
-            self._submit(place)
+            due_s, place = heapq.heappop(self._due)
+            self._submit(place, due_s)
 
-    def _submit(self, place: int) -> None:
+    def _submit(self, place: int, due_s: float) -> None:
         """An actor that must wait does not play on: its next block is due a period after this."""
         line = self.lines[place]
         line.is_held = not line.sink.may_submit()
         if not line.is_held:
             line.submit(self._press)
-            heapq.heappush(self._due, (time.monotonic() + self._period_s, place))
+            heapq.heappush(self._due, (due_s + self._period_s, place))
 
     def _read(self, places: Iterable[int]) -> None:
         for place in places:
             line = self.lines[place]
             self.latencies_s += line.pump()
             if line.is_held:
-                self._submit(place)
+                self._submit(place, time.monotonic())
 
 
 def totals(swarm: Swarm) -> dict[str, int]:
@@ -227,7 +227,7 @@ def come_back(swarm: Swarm, command: dict[str, Any]) -> dict[str, object]:
             line.link.is_welcome and line.link.server_incarnation != old for line in swarm.lines
         )
         times_s.extend([time.monotonic()] * (back - len(times_s)))
-        return back == len(swarm.lines)
+        return len(times_s) == len(swarm.lines)
 
     swarm.rest()
     swarm.run(command["seconds"], count)

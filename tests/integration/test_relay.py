@@ -189,7 +189,7 @@ def test_a_new_life_of_the_learner_passes_through(host: Host) -> None:
 
 
 def _is_bound(host: Host, made: list[Publisher]) -> bool:
-    """libzmq frees an address in the background."""
+    """Libzmq frees an address in the background."""
     try:
         made.append(host.network().publisher(host.weights_endpoint))
     except ConfigError:

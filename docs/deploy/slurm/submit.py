@@ -66,4 +66,4 @@ def submit(words: Sequence[str], cluster: str | None = None) -> submitit.Job[int
 
 if __name__ == "__main__":
     job = submit(sys.argv[1:])
-    print(f"job {job.job_id}; its output: {job.paths.stdout}")
+    sys.stdout.write(f"job {job.job_id}; its output: {job.paths.stdout}\n")

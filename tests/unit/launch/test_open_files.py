@@ -59,5 +59,5 @@ def test_a_swarm_that_the_hard_limit_does_not_allow_is_refused(
     limit(monkeypatch, 64, 2_000)
 
     require_connections(900)
-    with pytest.raises(ConfigError, match="1000 actors need 2128 open files.*hard limit.*2000"):
+    with pytest.raises(ConfigError, match=r"1000 actors need 2128 open files.*hard limit.*2000"):
         require_connections(1_000)

@@ -62,7 +62,7 @@ class BenchArgs:
     rounds: int = 0
     """Turns of each contender; 0 means the benchmark's own number."""
     quick: bool = False
-    """Fewer turns and shorter runs: about two minutes for all."""
+    """Fewer turns and shorter runs: some minutes for all."""
     json: bool = False
     """Print JSON for programs."""
     csv: str = ""

@@ -45,9 +45,9 @@ class SwarmPlan:
 
 def run(effort: Effort) -> Result:
     most = effort.actors or (50 if effort.quick else 1_000)
-    plain = [Crew(actors=count) for count in stages_up_to(most)]
+    stages = [most] if effort.quick else stages_up_to(most)
     plan = SwarmPlan(
-        crews=[*plain, Crew(actors=most, has_keys=True)],
+        crews=[*(Crew(actors=count) for count in stages), Crew(actors=most, has_keys=True)],
         rate=effort.rate or effort.seconds(15.0, 60.0),
         window_s=effort.seconds(20.0, 3.0),
         search_s=effort.seconds(8.0, 1.5),

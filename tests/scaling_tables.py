@@ -10,7 +10,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from common.config_play import MAX_ACTORS
+from common.transport_guard import MAX_CONNECTIONS
 from launch.scaling import Page, ScalingArgs
+from launch.scaling_model import Measured, World
 from tests.configuration_table import markers
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -81,6 +84,53 @@ def _cell(value: float | None, scale: float) -> str:
     return f"{scaled:,.0f}" if scaled == 0 or scaled >= 20 else f"{scaled:.2g}"
 
 
+def constants() -> Iterator[str]:
+    one = Measured()
+    speed = "([benchmarks.md](benchmarks.md#speed))"
+    command = "`python launch/benchmark.py {}`"
+    swarm = command.format("swarm --actors 1000")
+    rows = (
+        ("replay server: per agent step that is stored", f"{1e6 * one.store_s:.1f} us", swarm),
+        ("the same with keys", f"{1e6 * one.store_with_keys_s:.1f} us", "the same"),
+        (
+            "per sample that goes out through shared memory",
+            f"{1e6 * one.sample_s:.1f} us",
+            f"{command.format('replay')} {speed}",
+        ),
+        (
+            "learner: per update of 64, network `small`, bfloat16",
+            f"{1e3 * one.update_s:.1f} ms",
+            f"{command.format('learner')} {speed}",
+        ),
+        (
+            "per version that is published",
+            f"{1e3 * one.publish_s:.1f} ms",
+            f"{command.format('weights')} {speed}",
+        ),
+        (
+            "agent steps per second of a core that plays on nes_py",
+            f"{one.actor_agent_steps_per_s:.0f}",
+            f"{command.format('actor')} {speed}",
+        ),
+        (
+            "bytes per agent step on the wire",
+            f"{World().agent_step_bytes:,.0f}",
+            "the layout of a block (`launch/scaling_model.py`)",
+        ),
+        (
+            "bytes per version on the wire",
+            f"{one.version_bytes / 1e6:.1f} MB",
+            "[protocol.md](protocol.md#the-weights-frame)",
+        ),
+        ("connections of a process with keys", f"{MAX_CONNECTIONS:,}", "`common/transport_guard.py`"),
+        ("actor processes of a run", f"{MAX_ACTORS:,}", "`common/config_play.py`"),
+    )
+    yield "| constant | value | measured by, or set in |"
+    yield "|---|---:|---|"
+    for label, value, source in rows:
+        yield f"| {label} | {value} | {source} |"
+
+
 def expected_blocks() -> dict[str, str]:
     """The text between the markers of each block, by the name in its markers."""
     slow, fast = Page(ScalingArgs().world), Page(FAST.world)
@@ -89,6 +139,7 @@ def expected_blocks() -> dict[str, str]:
         "needs": "\n".join(slow.needs()),
         "fast loads": "\n".join(fast.loads()),
         "fast needs": "\n".join(fast.needs()),
+        "constants": "\n".join(constants()),
         "swarm": "\n".join(swarm_table()),
     }
 

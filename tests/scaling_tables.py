@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from common.config_play import MAX_ACTORS
 from common.transport_guard import MAX_CONNECTIONS
@@ -50,10 +51,15 @@ SWARM_ROWS = (
 )
 
 
+def swarm_document() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(SWARM_DATA.read_text(encoding="utf-8"))
+    return document
+
+
 def swarm_figures() -> dict[str, float]:
     """Medians by the name of the row."""
-    document = json.loads(SWARM_DATA.read_text(encoding="utf-8"))
-    return {row["contender"]: row["median"] for row in document["results"]["swarm"]}
+    rows = swarm_document()["results"]["swarm"]
+    return {row["contender"]: row["median"] for row in rows}
 
 
 def crews(figures: dict[str, float]) -> list[str]:
@@ -75,6 +81,9 @@ def swarm_table() -> Iterator[str]:
         row = ending.replace("RATE", rate)
         cells = (_cell(figures.get(name + row), scale) for name in names)
         yield f"| {label.replace('RATE', rate)} | {' | '.join(cells)} |"
+    machine = swarm_document()["machine"]
+    where = f"{machine['cores']} cores of {machine['processor']}, load before {machine['load_before']}"
+    yield f"\n{where}, commit {machine['commit'][:7]}, {machine['time'][:10]}."
 
 
 def _cell(value: float | None, scale: float) -> str:

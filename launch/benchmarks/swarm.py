@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from launch.benchmarks.measure import Effort, Result, Row, figure
 from launch.benchmarks.replay import BYTES, STEPS_IN
-from launch.benchmarks.swarm_site import Crew, Pace, Played, Site, open_site
+from launch.benchmarks.swarm_site import Site, open_site
+from launch.benchmarks.swarm_values import Crew, Pace, Played
 from launch.open_files import require_connections
 
 KEEPS_UP = 0.97

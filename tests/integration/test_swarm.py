@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from launch.benchmarks.swarm import SwarmPlan, measure_swarm
-from launch.benchmarks.swarm_site import Crew, Pace, open_site
+from launch.benchmarks.swarm_site import open_site
+from launch.benchmarks.swarm_values import Crew, Pace
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 ACTORS = 12

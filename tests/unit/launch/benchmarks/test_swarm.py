@@ -11,7 +11,7 @@ from common.ids import Incarnation
 from launch.benchmarks.blocks import random_block
 from launch.benchmarks.swarm import keeps_up, stages_up_to
 from launch.benchmarks.swarm_sender import BlockPress
-from launch.benchmarks.swarm_site import Played
+from launch.benchmarks.swarm_values import Played
 
 SMALL = Settings(env=EnvSettings(size=16), actor=ActorSettings(block_steps=8))
 PLAYED = Played(

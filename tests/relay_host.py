@@ -11,8 +11,8 @@ from common.channels import Network, Subscriber
 from common.config import EndpointSettings, RunSettings, Settings
 from common.transport import SocketOptions, ZmqNetwork
 from launch.relay import Relay, RelayArgs, build
-from tests.integration.test_locked_transport import free_port
 from tests.kept_network import kept
+from tests.process_system import free_endpoints
 from tests.processes import end, start
 from tests.waiting import eventually
 
@@ -25,7 +25,7 @@ class Host:
     def __init__(self, folder: Path, stack: ExitStack, keys_dir: str = "") -> None:
         self._stack = stack
         self.folder = folder
-        self.weights_endpoint = f"tcp://127.0.0.1:{free_port()}"
+        self.weights_endpoint = free_endpoints()["weights_endpoint"]
         self.downstream = f"ipc://{folder}/d"
         self.learner = self.network(keys_dir)
         self.publisher = self.learner.publisher(self.weights_endpoint)

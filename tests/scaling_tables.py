@@ -44,6 +44,7 @@ SWARM_ROWS = (
     ("blocks lost or stored twice", ", no pause: blocks lost or stored twice", 1.0),
     ("highest rate in time: agent steps/s", ", highest rate in time: steps in", 1.0),
     ("acknowledged after, ms, 99 %", f", highest rate in time: {ACKS}, 99 %", 1e3),
+    ("that is as many actors at RATE", ": as many would be held at RATE", 1.0),
     ("killed and started again: first welcome, s", ": restart to the first welcome", 1.0),
     ("from the first to the last welcome, s", ": first to last welcome", 1.0),
     ("blocks sent again", ", after the restart: blocks sent again", 1.0),

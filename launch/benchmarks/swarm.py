@@ -120,7 +120,12 @@ class Figures:
             played = self._play(asked / self._site.crew.actors)
             self._site.drain()
             if keeps_up(played, asked):
-                return [*rows, *self._rows_of("highest rate in time", played)]
+                held = figure(
+                    f"{self._name}: as many would be held at {self._plan.rate:g} steps/s each",
+                    [played.agent_steps_per_s / self._plan.rate],
+                    "actor",
+                )
+                return [*rows, *self._rows_of("highest rate in time", played), held]
         self.notes.append(f"{self._name}: answers are late even at {SHARES[-1]:.0%} of its rate")
         return rows
 

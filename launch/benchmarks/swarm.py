@@ -108,26 +108,28 @@ class Figures:
         quiet_bytes = self._site.server_bytes()
         flood = self._play(0.0)
         self._note_load(flood)
-        rows = [
+        waiting_bytes = flood.server_peak_bytes - quiet_bytes
+        return [
             *self._rows_of("no pause", flood),
-            self._per_actor(
-                "memory of what waits, no pause", flood.server_peak_bytes - quiet_bytes
-            ),
+            self._per_actor("memory of what waits, no pause", waiting_bytes),
             *self._account("no pause"),
+            *self._in_time(flood.agent_steps_per_s),
         ]
+
+    def _in_time(self, most_agent_steps_per_s: float) -> list[Row]:
         for share in SHARES:
-            asked = share * flood.agent_steps_per_s
+            asked = share * most_agent_steps_per_s
             played = self._play(asked / self._site.crew.actors)
             self._site.drain()
             if keeps_up(played, asked):
-                held = figure(
-                    f"{self._name}: as many would be held at {self._plan.rate:g} steps/s each",
-                    [played.agent_steps_per_s / self._plan.rate],
-                    "actor",
-                )
-                return [*rows, *self._rows_of("highest rate in time", played), held]
+                name = f"{self._name}: as many would be held at {self._plan.rate:g} steps/s each"
+                held = played.agent_steps_per_s / self._plan.rate
+                return [
+                    *self._rows_of("highest rate in time", played),
+                    figure(name, [held], "actor"),
+                ]
         self.notes.append(f"{self._name}: answers are late even at {SHARES[-1]:.0%} of its rate")
-        return rows
+        return []
 
     def _after_restart(self) -> list[Row]:
         storm = self._site.storm(self._plan.rate)

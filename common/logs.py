@@ -20,6 +20,7 @@ AREAS: Mapping[str, str] = {
     "launch.backfill_global_step": "migrate",
     "launch.benchmark": "benchmark",
     "launch.benchmarks": "benchmark",
+    "launch.relay": "relay",
     "learner": "train",
     "replay_server": "replay",
 }
@@ -27,6 +28,7 @@ AREAS: Mapping[str, str] = {
 AREAS_OF_ROLES: Mapping[str, str] = {
     "actor": "actor",
     "evaluator": "actor",
+    "relay": "relay",
     "replay_server": "replay",
 }
 """For code that all processes share."""

@@ -50,7 +50,7 @@ class Work:
 
     build: Callable[[Network], Component]
     threads: int
-    """CPU threads of torch."""
+    """CPU threads of torch; 0: it is not used, and not waited for."""
     finish_deadline_s: float
     """Time for saving what must not be lost."""
 
@@ -89,7 +89,8 @@ def _run(args: Args, plan: Callable[[Args], Work], stop: StopFlag, pulse: Pulse)
                 paths = RunPaths.of(args.settings.run)
                 held.enter_context(sole_role(paths, args.role, args.index))
             work = plan(args)
-            limit_torch_threads(work.threads)
+            if work.threads:
+                limit_torch_threads(work.threads)
             network = ZmqNetwork(keys_dir=args.settings.endpoints.keys_dir)
             held.callback(network.close)
             with stop.raising():

@@ -53,11 +53,16 @@ class SocketOptions:
     linger_ms: int = 0
     heartbeat_interval_ms: int = 1_000
     heartbeat_timeout_ms: int = 3_000
+    bulk_timeout_ms: int = 15_000
+    """For a server that blocks are sent to: a client's sign of life waits behind them, and a line
+    that is given up in the middle of a block only brings it once more."""
     handshake_timeout_ms: int = 5_000
     reconnect_ms: int = 100
     reconnect_max_ms: int = 2_000
     connect_timeout_ms: int = 2_000
     """Without it an attempt during an outage waits for TCP's own retries, up to a minute."""
+    backlog: int = 1_024
+    """Connections that wait to be accepted: all actors come at once when a server was restarted."""
 
 
 class ZmqNetwork:
@@ -81,6 +86,8 @@ class ZmqNetwork:
     def dealer(self, endpoint: str, identity: str) -> ZmqDealer:
         def prepare(socket: zmq.Socket[bytes]) -> None:
             socket.setsockopt(zmq.ROUTING_ID, identity.encode())
+            # How long the server waits; we notice a server that is silent as soon as on any line.
+            socket.setsockopt(zmq.HEARTBEAT_TTL, self._options.bulk_timeout_ms)
 
         return ZmqDealer(self._connect(zmq.DEALER, endpoint, prepare), self._check_of(endpoint))
 
@@ -89,6 +96,7 @@ class ZmqNetwork:
             # A restarted actor must not be locked out by its half-open predecessor.
             socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
             socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+            socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, self._options.bulk_timeout_ms)
 
         return ZmqRouter(self._bind(zmq.ROUTER, endpoint, prepare), self._guard_of(endpoint))
 
@@ -158,6 +166,7 @@ class ZmqNetwork:
             zmq.RECONNECT_IVL: options.reconnect_ms,
             zmq.RECONNECT_IVL_MAX: options.reconnect_max_ms,
             zmq.CONNECT_TIMEOUT: options.connect_timeout_ms,
+            zmq.BACKLOG: options.backlog,
             zmq.IPV6: 1,
         }
         for option, value in settings.items():

@@ -90,6 +90,11 @@ class ZmqDealer:
         self._check()
         return _receive(self._socket, timeout_ms)
 
+    def join(self, poller: zmq.Poller) -> zmq.Socket[bytes]:
+        """Let somebody who has many lines wait for all of them at once; the key in his poller."""
+        poller.register(self._socket, zmq.POLLIN)
+        return self._socket
+
     def close(self) -> None:
         self._socket.close(linger=0)
 

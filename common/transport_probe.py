@@ -1,6 +1,7 @@
-"""Plain ZeroMQ sockets, without our bounds and checks: what raw throughput is measured with.
+"""What only measurements need of ZeroMQ; no program of a run uses it.
 
-No program uses them; `launch/benchmarks` compares our lines with them.
+Plain sockets, without our bounds and checks, are what raw throughput is measured with; a crowd is
+the lines of many actors in one process.
 """
 
 from __future__ import annotations
@@ -8,8 +9,24 @@ from __future__ import annotations
 import zmq
 
 from common.channels import Frames
+from common.transport_channels import ZmqDealer
 
 WAIT_MS = 50
+
+
+class Crowd:
+    """Many lines of one process, by the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._poller = zmq.Poller()
+        self._places: dict[zmq.Socket[bytes], int] = {}
+
+    def add(self, dealer: ZmqDealer) -> None:
+        self._places[dealer.join(self._poller)] = len(self._places)
+
+    def ready(self, timeout_ms: int) -> list[int]:
+        """The places of the lines that have something to read, after a wait for the first."""
+        return [self._places[socket] for socket, _ in self._poller.poll(timeout_ms)]
 
 
 class PlainPusher:

@@ -14,7 +14,13 @@ from rich.console import Console
 
 from common.cli import Program, command_words, parse_args, refuse
 from common.config import CoreName
+<<<<<<< HEAD
 from common.devices import limit_torch_threads, thread_environment
+=======
+from common.config_checks import require_between
+from common.config_play import MAX_ACTORS
+from common.devices import limit_torch_threads
+>>>>>>> s16-w9s
 from common.errors import ConfigError, ExitCode, MarioError
 from launch.benchmarks.measure import Effort, Result
 from launch.benchmarks.outputs import require_folder, require_picture
@@ -30,8 +36,12 @@ BENCHES = {
     "pipeline": "where the time of a whole run goes; against Stable-Baselines3",
     "overlap": "lockstep against parallel processes, over actors and block sizes",
     "startup": "from the command line to the first block; --help of every command",
+<<<<<<< HEAD
     "watching": "what a control room and its viewers cost a run",
     "cluster": "a run under launch/cluster.py against launch/local.py",
+=======
+    "swarm": "how many actors a replay server holds; a storm of reconnects",
+>>>>>>> s16-w9s
 }
 PROGRAM = Program(
     name="python launch/benchmark.py",
@@ -48,6 +58,7 @@ Examples:
   python launch/benchmark.py all --quick --json
   python launch/benchmark.py per --csv results
   python launch/benchmark.py pipeline --core nes_py --picture pipeline.png
+  python launch/benchmark.py swarm --actors 1000 --rate 15
 """,
 )
 
@@ -61,7 +72,7 @@ class BenchArgs:
     rounds: int = 0
     """Turns of each contender; 0 means the benchmark's own number."""
     quick: bool = False
-    """Fewer turns and shorter runs: about two minutes for all."""
+    """Fewer turns and shorter runs: some minutes for all."""
     json: bool = False
     """Print JSON for programs: one document at the end, also when it is stopped before."""
     csv: str = ""
@@ -70,8 +81,14 @@ class BenchArgs:
     """The emulator of pipeline, overlap and startup; auto is native where it was built."""
     picture: str = ""
     """Where pipeline draws its shares of time, .png or .svg (needs the extra plot)."""
+    actors: int = 0
+    """Most actors of swarm; 0 means 1,000, or 50 with --quick."""
+    rate: float = 0.0
+    """Agent steps per second of each actor of swarm; 0 means 15, or 60 with --quick."""
 
     def __post_init__(self) -> None:
+        require_between(self, 0, MAX_ACTORS, "actors")
+        require_between(self, 0, 10_000, "rate")
         if self.rounds < 0:
             raise ConfigError(f"--rounds must be at least 0, got {self.rounds}")
 
@@ -117,8 +134,21 @@ def chosen(args: BenchArgs) -> list[str]:
 
 
 def run_all(names: Sequence[str], args: BenchArgs) -> Iterator[tuple[str, Result]]:
+<<<<<<< HEAD
     effort = Effort(rounds=args.rounds, quick=args.quick, core=args.core, picture=args.picture)
     load_torch()
+=======
+    effort = Effort(
+        rounds=args.rounds,
+        quick=args.quick,
+        core=args.core,
+        picture=args.picture,
+        actors=args.actors,
+        rate=args.rate,
+    )
+    # One core per contender, as an actor has it; once in a process, before torch is used.
+    limit_torch_threads(1)
+>>>>>>> s16-w9s
     for name in names:
         # By name and late, because `--help` should not wait for any of them.
         yield name, import_module(f"launch.benchmarks.{name}").run(effort)

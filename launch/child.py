@@ -31,6 +31,7 @@ ACHIEVEMENTS = {
     "replay_server": "replay_push_blocks_total",
     "learner": "updates_here",
     "evaluator": "progress",
+    "relay": "progress",
 }
 """The field of the heartbeat that says whether a life did what it is for."""
 

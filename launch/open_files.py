@@ -16,17 +16,34 @@ PER_PROCESS = 2
 def ensure_open_files(processes: int) -> None:
     """Raise the limit as far as the system allows; refuse a run that does not fit below it."""
     needed = RESERVE + PER_PROCESS * processes
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if _allows(soft, needed):
-        return
-    with contextlib.suppress(OSError, ValueError):
-        # The programs inherit it.
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        soft = hard
+    soft = raised_limit(needed)
     if not _allows(soft, needed):
         raise ConfigError(
             f"{processes} processes need {needed} open files, and this shell allows {soft}; "
             "use fewer --actors with more --envs-per-actor, or raise it with ulimit -n"
+        )
+
+
+def raised_limit(needed: int) -> int:
+    """The limit, after it was raised as far as it goes if that many files need it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if _allows(soft, needed):
+        return soft
+    with contextlib.suppress(OSError, ValueError):
+        # The programs inherit it.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    return soft
+
+
+def require_connections(actors: int) -> None:
+    """For a swarm: a server takes connections only for half of the files that it may open."""
+    needed = RESERVE + 2 * actors
+    soft = raised_limit(needed)
+    if not _allows(soft, needed):
+        raise ConfigError(
+            f"{actors} actors need {needed} open files, and the hard limit here is {soft}; "
+            "use fewer --actors, or raise it with ulimit -Hn as root"
         )
 
 

@@ -9,7 +9,13 @@ from common.config import Settings
 from common.game import construction_deadline_s
 from common.ids import Role
 
-TURN_DEADLINES_S = {"actor": 10.0, "replay_server": 30.0, "learner": 30.0, "evaluator": 120.0}
+TURN_DEADLINES_S = {
+    "actor": 10.0,
+    "replay_server": 30.0,
+    "learner": 30.0,
+    "relay": 10.0,
+    "evaluator": 120.0,
+}
 """Waiting for another process is a turn like any other: every wait is short and comes back."""
 SECONDS_PER_ENVIRONMENT = 1.0
 """An actor turns once for all its environments."""
@@ -48,6 +54,8 @@ def _start_s(role: Role, settings: Settings) -> float:
         return LEARNER_START_S
     if role == "replay_server":
         return REPLAY_START_S
+    if role == "relay":
+        return IMPORT_DEADLINE_S
     env, own = settings.env, settings.actor.envs_per_actor
     building_s = env.env_deadline_s or construction_deadline_s(settings.actor.num_envs)
     # Building watches itself and ends with its own words; this is for what stops it altogether.

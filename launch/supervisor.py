@@ -19,10 +19,16 @@ from launch.restart import RestartPolicy, describe_exit, may_restart, restart_de
 log = logging.getLogger(__name__)
 
 # Actors first, so that nothing new comes; the learner last, because its checkpoint is the result.
-STOP_DEADLINES_S = {"actor": 3.0, "evaluator": 3.0, "learner": 10.0, "replay_server": 65.0}
+STOP_DEADLINES_S = {
+    "actor": 3.0,
+    "evaluator": 3.0,
+    "relay": 3.0,
+    "learner": 10.0,
+    "replay_server": 65.0,
+}
 """A replay server that saves nothing is gone at once; its last cut may be gigabytes."""
 GOOD_ENDS = (ExitCode.DONE, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
-STOP_ORDER = ("actor", "evaluator", "learner", "replay_server")
+STOP_ORDER = ("actor", "evaluator", "relay", "learner", "replay_server")
 
 
 class Supervisor:

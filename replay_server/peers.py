@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 
 from common.messages import PROTOCOL_VERSION, Hello, Refused
@@ -39,6 +40,8 @@ class PeerRegistry:
         self._max_peers = max_peers
         self._by_routing: dict[bytes, Peer] = {}
         self._routing_of: dict[str, bytes] = {}
+        self._roles: Counter[str] = Counter()
+        """How many there are: asked at every HELLO, of thousands after a restart."""
 
     def get(self, routing: bytes) -> Peer | None:
         return self._by_routing.get(routing)
@@ -47,7 +50,7 @@ class PeerRegistry:
         return [routing for routing, peer in self._by_routing.items() if peer.role == role]
 
     def count(self, role: str) -> int:
-        return sum(peer.role == role for peer in self._by_routing.values())
+        return self._roles[role]
 
     def admit(self, routing: bytes, hello: Hello) -> Admission:
         refusal = self._objection(hello)
@@ -61,8 +64,11 @@ class PeerRegistry:
         old_routing = self._routing_of.get(peer.name)
         replaced = old_routing if old_routing != routing else None
         if replaced is not None:
-            del self._by_routing[replaced]
+            self._roles[self._by_routing.pop(replaced).role] -= 1
+        if known is not None:
+            self._roles[known.role] -= 1
         self._by_routing[routing] = peer
+        self._roles[peer.role] += 1
         self._routing_of[peer.name] = routing
         self._make_room()
         return Admission(peer, replaced=replaced, is_new_life=known != peer)
@@ -70,6 +76,7 @@ class PeerRegistry:
     def forget(self, routing: bytes) -> None:
         peer = self._by_routing.pop(routing, None)
         if peer is not None:
+            self._roles[peer.role] -= 1
             self._routing_of.pop(peer.name, None)
 
     def _objection(self, hello: Hello) -> Refused | None:

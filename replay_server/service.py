@@ -54,7 +54,13 @@ from replay_server.report import ServiceCounts, replay_metrics
 log = logging.getLogger(__name__)
 
 MAX_PENDING_REQUESTS = 64
+<<<<<<< HEAD
 FIRST_LEARNER = peer_id("learner", 0)
+=======
+MAX_BLOCKS_UNDER_WAY = 512
+"""Of all actors together, but one of each: half a gigabyte. What more is on its way only waits, and
+a line on which a block takes longer than the transport's heartbeats allow is given up."""
+>>>>>>> s16-w9s
 SERVE_FAILURES = (MemoryError, OSError, RuntimeError, ReplayEmpty)
 """What ends one request; torch says with a RuntimeError that memory is short."""
 ROLE_MESSAGES: Mapping[str, tuple[type[Message], ...]] = {
@@ -97,7 +103,7 @@ class ReplayService:
         self.limiter = limiter
         self.counts = ServiceCounts()
         self._spec = spec
-        self._window = window
+        self._window = self._full_window = window
         self.cuts = cuts
         """None where nothing is saved."""
         self._is_restored = False
@@ -202,6 +208,8 @@ class ReplayService:
         if admission.refusal is not None:
             self.counts.refused_hellos += 1
             return [Answer(routing, admission.refusal)]
+        share = MAX_BLOCKS_UNDER_WAY // max(1, self._peers.count("actor"))
+        self._window = max(1, min(self._full_window, share))
         if hello.role == "learner" and admission.is_new_life:
             self._drop_void_requests()
             if hello.peer == FIRST_LEARNER:

@@ -18,6 +18,7 @@ from common.config_checks import flag_of
 from common.environment import variable_of
 from launch.fleet.settings import ClusterSettings
 from launch.options import LocalArgs
+from launch.relay import RelayArgs
 from learner.main import LearnerArgs
 from replay_server.main import ReplayArgs
 
@@ -29,6 +30,7 @@ PROGRAMS: dict[str, type] = {
     "python -m actor": ActorArgs,
     "python -m replay_server": ReplayArgs,
     "python -m learner": LearnerArgs,
+    "launch/relay.py": RelayArgs,
 }
 
 

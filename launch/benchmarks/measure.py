@@ -24,6 +24,10 @@ class Effort:
     core: CoreName = "auto"
     picture: str = ""
     """Where to draw; empty: nowhere."""
+    actors: int = 0
+    """Most actors of a swarm; 0: the benchmark's own number."""
+    rate: float = 0.0
+    """Agent steps per second of each of them; 0: the benchmark's own."""
 
     def turns(self, full: int, quick: int) -> int:
         return self.rounds or (quick if self.quick else full)

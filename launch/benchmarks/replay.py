@@ -258,13 +258,7 @@ class Site:
         return sum(float(sender.hear(START_DEADLINE_S)[name]) for sender in self._senders)
 
     def _status(self) -> Status:
-        self._control.send(Ping(incarnation=1, question=1))
-        deadline_s = time.monotonic() + START_DEADLINE_S
-        while not isinstance(message := self._control.receive(1_000), Status):
-            self._scene.check()
-            if time.monotonic() > deadline_s:
-                raise BenchmarkFailed("the replay server does not answer")
-        return message
+        return ask_status(self._scene, self._control)
 
 
 def rate_rows(values: Rates, beside: Rates, asked_per_s: float) -> list[Row]:
@@ -283,6 +277,17 @@ def await_welcome(scene: Scene, link: ServerLink) -> None:
         return link.is_welcome
 
     scene.wait_until("the replay server's welcome", is_welcome, START_DEADLINE_S)
+
+
+def ask_status(scene: Scene, link: ServerLink) -> Status:
+    """What the replay server has stored; asked by a controller."""
+    link.send(Ping(incarnation=1, question=1))
+    deadline_s = time.monotonic() + START_DEADLINE_S
+    while not isinstance(message := link.receive(1_000), Status):
+        scene.check()
+        if time.monotonic() > deadline_s:
+            raise BenchmarkFailed("the replay server does not answer")
+    return message
 
 
 def _per_second(seconds: float, work: Callable[[], bool]) -> float:

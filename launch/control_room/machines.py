@@ -23,7 +23,7 @@ LOG_TAIL_BYTES: Final = 256 * 1024
 SPARK_BEATS: Final = 60
 MAX_PROCESSES: Final = 256
 MAX_RESTARTS: Final = 200
-ROLE_ORDER: Final = ("learner", "replay_server", "actor", "evaluator")
+ROLE_ORDER: Final = ("learner", "replay_server", "relay", "actor", "evaluator")
 END_LINE: Final = re.compile(
     r"^(?P<when>\S+ \S+) \w+ \[.*?\] process ended(?P<how>, restarting| for good) "
     r"child=(?P<child>\S+) reason=(?P<reason>.*) exit_code=(?P<code>-?\d+) restarts=(?P<count>\d+)"

@@ -18,6 +18,7 @@ from common import transport
 from common.channels import Network
 from common.errors import ConfigError
 from common.transport import SocketOptions, ZmqNetwork
+from tests.bad_cable import SLOW_BYTES_PER_S, BadCable
 from tests.kept_network import kept
 from tests.waiting import answers, eventually
 
@@ -26,6 +27,8 @@ pytestmark = pytest.mark.integration
 Bound = TypeVar("Bound")
 DEADLINE_S = 5.0
 QUICK = SocketOptions(reconnect_ms=10, reconnect_max_ms=50)
+LONG_MESSAGE_S = 6
+"""Longer than a silent line is kept."""
 
 
 @pytest.fixture
@@ -241,6 +244,24 @@ def test_who_subscribes_cannot_fill_the_memory_of_the_publisher(
         wordy.disable_monitor()
         events.close(linger=0)
         wordy.close(linger=0)
+
+
+def test_a_message_that_takes_long_comes_over_the_line_that_it_began_on(
+    network: Network, port: int
+) -> None:
+    cable = BadCable(port)
+    router = network.router(f"tcp://127.0.0.1:{port}")
+    dealer = network.dealer(f"tcp://127.0.0.1:{cable.port}", "a-1.1")
+    eventually(lambda: answers(router, dealer))
+
+    cable.fault = "slow"
+    dealer.send([bytes(LONG_MESSAGE_S * SLOW_BYTES_PER_S)])
+    arrival = router.receive(3 * LONG_MESSAGE_S * 1_000)
+    cable.close()
+
+    assert arrival is not None
+    assert len(arrival[1][0]) == LONG_MESSAGE_S * SLOW_BYTES_PER_S
+    assert cable.connections == 1
 
 
 def test_a_server_of_another_kind_is_survived(network: Network, port: int) -> None:

@@ -5,7 +5,7 @@ import resource
 import pytest
 
 from common.errors import ConfigError
-from launch.open_files import PER_PROCESS, RESERVE, ensure_open_files
+from launch.open_files import PER_PROCESS, RESERVE, ensure_open_files, require_connections
 
 PROCESSES = 10
 NEEDED = RESERVE + PER_PROCESS * PROCESSES
@@ -51,3 +51,13 @@ def test_more_processes_than_files_are_refused(monkeypatch: pytest.MonkeyPatch) 
 
     with pytest.raises(ConfigError, match=f"10 processes need {NEEDED} open files.*fewer --actors"):
         ensure_open_files(PROCESSES)
+
+
+def test_a_swarm_that_the_hard_limit_does_not_allow_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limit(monkeypatch, 64, 2_000)
+
+    require_connections(900)
+    with pytest.raises(ConfigError, match=r"1000 actors need 2128 open files.*hard limit.*2000"):
+        require_connections(1_000)

@@ -39,6 +39,20 @@ def test_a_fitting_peer_is_welcomed_with_the_window() -> None:
     assert answer == Welcome(server_incarnation=SERVER_LIFE, window=WINDOW)
 
 
+@pytest.mark.parametrize(("others", "window"), [(99, WINDOW), (199, 2), (599, 1), (2_000, 1)])
+def test_the_more_actors_there_are_the_fewer_blocks_each_may_have_under_way(
+    others: int, window: int
+) -> None:
+    service = make_service()
+    for index in range(1, others + 1):
+        DirectPeer(service, identity("actor", index)).say_hello()
+
+    (answer,) = DirectPeer(service, identity("actor")).say_hello()
+
+    assert isinstance(answer, Welcome)
+    assert answer.window == window
+
+
 def test_a_peer_of_another_run_is_refused_and_counted() -> None:
     service = make_service()
 

@@ -1,0 +1,197 @@
+"""The arithmetic of many actors: pure functions of constants that were measured.
+
+Every constant names the command that measures it; docs/scaling.md tells on what machine and when.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from common.config import Settings
+from common.config_play import MAX_ACTORS
+from common.transport_guard import MAX_CONNECTIONS
+
+BUSY = 0.7
+"""Share of a core or a network that is planned with: beyond it answers are late."""
+
+
+def block_bytes() -> int:
+    """Of the arrays of a block of the default settings."""
+    spec, items = Settings().spec, Settings().actor.block_steps
+    steps = items + spec.n_step - 1
+    pixels = (steps + spec.stack) * spec.height * spec.width
+    per_step = 1 + 4 + 1 + 2 + 2 + 1
+    """Action, reward, flags, frame, first frame of the episode, scripted or not."""
+    per_item = 1 + 4
+    """Action before it, priority."""
+    return pixels + per_step * steps + per_item * items
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """On two cores of an AMD EPYC; seconds are those of one core."""
+
+    store_s: float = 14e-6
+    """Per agent step that is stored. `benchmark.py swarm`: server's processor time."""
+    store_with_keys_s: float = 24e-6
+    """The same with keys: the lines are decrypted."""
+    sample_s: float = 1 / 79_429
+    """Per sample through shared memory. `benchmark.py replay`."""
+    update_s: float = 28.3e-3
+    """Per update of 64, network `small`, bfloat16, one thread. `benchmark.py learner`."""
+    publish_s: float = 6.2e-3
+    """Per version, whatever the number of subscribers. `benchmark.py weights`."""
+    version_bytes: float = 5.7e6
+    """A version on the wire. docs/protocol.md."""
+    actor_agent_steps_per_s: float = 168.0
+    """Of a core that plays on nes_py, four environments. `benchmark.py actor`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The constants, and what is assumed besides."""
+
+    measured: Measured = field(default_factory=Measured)
+    rate: float = 15.0
+    batch_size: int = 64
+    samples_per_insert: float = 4.0
+    publish_s: float = 3.0
+    cores: int = 8
+    network_bytes_per_s: float = 1.25e9
+    has_keys: bool = True
+    agent_step_bytes: float = field(
+        default_factory=lambda: block_bytes() / Settings().actor.block_steps
+    )
+
+    @property
+    def envs_per_core(self) -> float:
+        return self.measured.actor_agent_steps_per_s / self.rate
+
+    @property
+    def max_lines(self) -> float:
+        """Of a process with keys; without them only open files limit it."""
+        return MAX_CONNECTIONS if self.has_keys else math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loads:
+    """Of one of each part, when there is only one: 1 is all that it can do."""
+
+    replay_core: float
+    replay_lines: float
+    replay_network: float
+    learner_core: float
+    learner_lines: float
+    weights_network: float
+
+
+NAMES = {
+    "replay_core": "replay server",
+    "replay_lines": "its connections",
+    "replay_network": "its network",
+    "learner_core": "learner",
+    "learner_lines": "its connections to actors",
+    "weights_network": "its network, for weights",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """How many of each keep every load below its limit."""
+
+    envs_per_actor: int
+    shards: int
+    ranks: int
+    relays: int
+    """One per machine that plays; 0: actors ask the learner themselves."""
+    regions: int
+    """Relays between the learner and those of the machines; 0: none."""
+    playing_machines: int
+    other_machines: int
+
+    @property
+    def machines(self) -> int:
+        return self.playing_machines + self.other_machines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """For one number of actors, of one environment each."""
+
+    actors: int
+    agent_steps_per_s: float
+    loads: Loads
+    needs: Needs
+
+    @property
+    def first(self) -> str:
+        """The part with the highest load."""
+        name, load = max(
+            ((name, getattr(self.loads, name)) for name in NAMES), key=lambda pair: pair[1]
+        )
+        return NAMES[name] if load > 1 else f"nothing; next the {NAMES[name]}"
+
+
+def answer_for(world: World, actors: int) -> Answer:
+    loads = loads_of(world, actors)
+    return Answer(
+        actors=actors,
+        agent_steps_per_s=actors * world.rate,
+        loads=loads,
+        needs=needs_of(world, actors, loads),
+    )
+
+
+def loads_of(world: World, actors: int) -> Loads:
+    measured, steps_per_s = world.measured, actors * world.rate
+    store_s = measured.store_with_keys_s if world.has_keys else measured.store_s
+    replay_s = store_s + world.samples_per_insert * measured.sample_s
+    updates_per_s = steps_per_s * world.samples_per_insert / world.batch_size
+    learner_s = updates_per_s * measured.update_s + measured.publish_s / world.publish_s
+    network = BUSY * world.network_bytes_per_s
+    return Loads(
+        replay_core=steps_per_s * replay_s / BUSY,
+        replay_lines=actors / world.max_lines,
+        replay_network=steps_per_s * world.agent_step_bytes / network,
+        # It waits for nobody in between, so that all of its core is its own.
+        learner_core=learner_s,
+        learner_lines=2 * actors / world.max_lines,
+        weights_network=actors * measured.version_bytes / world.publish_s / network,
+    )
+
+
+def needs_of(world: World, actors: int, loads: Loads) -> Needs:
+    """Relays come first: they take the weights from the learner's network and its connections."""
+    playing = math.ceil(actors / (world.envs_per_core * world.cores))
+    has_relays = loads.weights_network > 1 or loads.learner_lines > 1
+    processes = min(actors, MAX_ACTORS, math.floor(world.max_lines - playing))
+    envs_per_actor = math.ceil(actors / processes)
+    lines = math.ceil(actors / envs_per_actor)
+    per_network = _subscribers_per_network(world)
+    shards = max(
+        math.ceil(loads.replay_core),
+        math.ceil(loads.replay_network),
+        math.ceil(lines / world.max_lines),
+    )
+    ranks = math.ceil(loads.learner_core)
+    return Needs(
+        envs_per_actor=envs_per_actor,
+        shards=shards,
+        ranks=ranks,
+        relays=playing if has_relays else 0,
+        regions=math.ceil(playing / per_network) if has_relays and playing > per_network else 0,
+        playing_machines=playing,
+        other_machines=_other_machines(world, shards, ranks, loads),
+    )
+
+
+def _subscribers_per_network(world: World) -> int:
+    each = world.measured.version_bytes / world.publish_s
+    return max(1, math.floor(BUSY * world.network_bytes_per_s / each))
+
+
+def _other_machines(world: World, shards: int, ranks: int, loads: Loads) -> int:
+    """A shard has a core and one for its lines, a rank has one; shards share a network."""
+    by_cores = math.ceil((2 * shards + ranks) / world.cores)
+    return max(by_cores, math.ceil(loads.replay_network))

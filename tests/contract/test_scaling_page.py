@@ -1,0 +1,66 @@
+"""The tables of docs/scaling.md are those that its commands print, its constants those measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from launch.scaling import main
+from launch.scaling_model import BUSY, Measured
+from tests.configuration_table import block_in
+from tests.scaling_tables import (
+    FAST,
+    SCALING_DOC,
+    crews,
+    expected_blocks,
+    rate_of,
+    swarm_figures,
+)
+
+
+@pytest.mark.parametrize("name", expected_blocks())
+def test_the_page_has_the_tables_of_the_commands(name: str) -> None:
+    block = block_in(SCALING_DOC.read_text(encoding="utf-8"), name)
+
+    assert block == expected_blocks()[name], "run python -m tests.scaling_tables"
+
+
+def test_the_command_prints_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        *("--rate", str(FAST.rate), "--update-ms", str(FAST.update_ms)),
+        *("--actor-agent-steps-per-s", str(FAST.actor_agent_steps_per_s)),
+    ]
+    blocks = expected_blocks()
+
+    assert main([]) == 0
+    slow = capsys.readouterr().out
+    assert main(words) == 0
+    fast = capsys.readouterr().out
+
+    assert slow == f"{blocks['loads']}\n\n{blocks['needs']}\n"
+    assert fast == f"{blocks['fast loads']}\n\n{blocks['fast needs']}\n"
+
+
+def test_the_model_stores_as_fast_as_the_swarm_measured() -> None:
+    figures = swarm_figures()
+    *_, plain, locked = crews(figures)
+    ending = f", {rate_of(figures)}: server's processor time"
+
+    assert Measured().store_s == pytest.approx(figures[plain + ending], rel=0.05)
+    assert Measured().store_with_keys_s == pytest.approx(figures[locked + ending], rel=0.05)
+
+
+def test_a_flood_costs_no_more_per_agent_step_than_the_model_plans_with() -> None:
+    figures = swarm_figures()
+    *_, plain, locked = crews(figures)
+    planned = {plain: Measured().store_s, locked: Measured().store_with_keys_s}
+
+    for name, store_s in planned.items():
+        flood = f"{name}, no pause: "
+        assert figures[f"{flood}server"] / figures[f"{flood}steps in"] <= store_s / BUSY
+
+
+def test_the_swarm_lost_nothing() -> None:
+    lost = {name: value for name, value in swarm_figures().items() if "lost or stored" in name}
+
+    assert lost
+    assert set(lost.values()) == {0}

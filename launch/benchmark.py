@@ -14,13 +14,9 @@ from rich.console import Console
 
 from common.cli import Program, command_words, parse_args, refuse
 from common.config import CoreName
-<<<<<<< HEAD
-from common.devices import limit_torch_threads, thread_environment
-=======
 from common.config_checks import require_between
 from common.config_play import MAX_ACTORS
-from common.devices import limit_torch_threads
->>>>>>> s16-w9s
+from common.devices import limit_torch_threads, thread_environment
 from common.errors import ConfigError, ExitCode, MarioError
 from launch.benchmarks.measure import Effort, Result
 from launch.benchmarks.outputs import require_folder, require_picture
@@ -36,12 +32,9 @@ BENCHES = {
     "pipeline": "where the time of a whole run goes; against Stable-Baselines3",
     "overlap": "lockstep against parallel processes, over actors and block sizes",
     "startup": "from the command line to the first block; --help of every command",
-<<<<<<< HEAD
     "watching": "what a control room and its viewers cost a run",
     "cluster": "a run under launch/cluster.py against launch/local.py",
-=======
     "swarm": "how many actors a replay server holds; a storm of reconnects",
->>>>>>> s16-w9s
 }
 PROGRAM = Program(
     name="python launch/benchmark.py",
@@ -134,10 +127,6 @@ def chosen(args: BenchArgs) -> list[str]:
 
 
 def run_all(names: Sequence[str], args: BenchArgs) -> Iterator[tuple[str, Result]]:
-<<<<<<< HEAD
-    effort = Effort(rounds=args.rounds, quick=args.quick, core=args.core, picture=args.picture)
-    load_torch()
-=======
     effort = Effort(
         rounds=args.rounds,
         quick=args.quick,
@@ -146,9 +135,7 @@ def run_all(names: Sequence[str], args: BenchArgs) -> Iterator[tuple[str, Result
         actors=args.actors,
         rate=args.rate,
     )
-    # One core per contender, as an actor has it; once in a process, before torch is used.
-    limit_torch_threads(1)
->>>>>>> s16-w9s
+    load_torch()
     for name in names:
         # By name and late, because `--help` should not wait for any of them.
         yield name, import_module(f"launch.benchmarks.{name}").run(effort)

@@ -54,13 +54,10 @@ from replay_server.report import ServiceCounts, replay_metrics
 log = logging.getLogger(__name__)
 
 MAX_PENDING_REQUESTS = 64
-<<<<<<< HEAD
 FIRST_LEARNER = peer_id("learner", 0)
-=======
 MAX_BLOCKS_UNDER_WAY = 512
 """Of all actors together, but one of each: half a gigabyte. What more is on its way only waits, and
 a line on which a block takes longer than the transport's heartbeats allow is given up."""
->>>>>>> s16-w9s
 SERVE_FAILURES = (MemoryError, OSError, RuntimeError, ReplayEmpty)
 """What ends one request; torch says with a RuntimeError that memory is short."""
 ROLE_MESSAGES: Mapping[str, tuple[type[Message], ...]] = {

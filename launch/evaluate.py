@@ -13,7 +13,7 @@ from typing import Literal
 
 from rich.console import Console
 
-from common.checkpoint_files import PLAYABLE_FILES, WeightsChoice, load_state, count_updates
+from common.checkpoint_files import PLAYABLE_FILES, WeightsChoice, load_state, updates_of
 from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
 from common.config import CoreName
 from common.errors import ConfigError, ExitCode, MarioError
@@ -165,7 +165,7 @@ def evaluate(args: EvaluateArgs, place: ModelPlace) -> Report:
     answers = run_workers("actor.evaluation_worker", jobs)
     path = traces_path(args, place)
     traces = None if path is None else TraceLog(path)
-    weight_version = count_updates(load_state(place.checkpoint, PLAYABLE_FILES))
+    weight_version = updates_of(load_state(place.checkpoint, PLAYABLE_FILES))
     keeper = None if traces is None else _Keeper(traces, place.agent_steps, weight_version)
     results = _collect(with_progress(answers, len(plays), "episodes"), keeper)
     if traces is not None:

@@ -30,7 +30,7 @@ OVERHEAD = (*(name for name in PHASES["actors"] if name not in (*PLAYING, WAITIN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimePlan:
-    envs_of_actors: Sequence[int] = (1, 4)
+    envs_of_actors: Sequence[int] = (1, 2, 4)
     seconds: float = 40.0
     """That each actor process is watched."""
     env: EnvSettings = field(default_factory=lambda: EnvSettings(core="nes_py"))

@@ -10,8 +10,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from launch.benchmarks.growth import BYTES
 from launch.benchmarks.measure import Effort, Result, Row, figure
-from launch.benchmarks.replay import BYTES, STEPS_IN
+from launch.benchmarks.replay import STEPS_IN
 from launch.benchmarks.swarm_site import Site, open_site
 from launch.benchmarks.swarm_values import Crew, Pace, Played
 from launch.open_files import require_connections

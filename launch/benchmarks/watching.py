@@ -25,10 +25,10 @@ from launch.benchmarks.measure import Effort, Result, Row, against_first, figure
 from launch.benchmarks.runs import (
     START_DEADLINE_S,
     Lines,
+    count_updates,
     launched,
     number,
     read_figures,
-    count_updates,
 )
 from launch.benchmarks.scene import Scene
 from launch.benchmarks.viewer import Viewer, connect, get, opened

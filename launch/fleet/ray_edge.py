@@ -20,7 +20,7 @@ from typing import Any
 
 from common.atomic_files import write_synced
 from common.endpoints import is_loopback
-from common.errors import ConfigError, MarioError
+from common.errors import ConfigError, MarioError, PeerUnavailable
 from common.keys import FOLDER_MODE
 from launch.fleet.gathering import Pieces
 from launch.fleet.orders import Orders, Report, require_plain
@@ -112,6 +112,10 @@ class RayCluster:
         self.home: str = ray.get_runtime_context().get_node_id()
 
     def nodes(self) -> Sequence[NodeFacts]:
+        try:
+            told = self._ray.nodes()
+        except self._ray.exceptions.RayError as error:
+            raise PeerUnavailable(f"Ray does not answer any more: {str(error)[:200]}") from error
         found = [
             NodeFacts(
                 node_id=str(node["NodeID"]),
@@ -119,7 +123,7 @@ class RayCluster:
                 cores=int(node["Resources"].get("CPU", 0)),
                 gpus=int(node["Resources"].get("GPU", 0)),
             )
-            for node in self._ray.nodes()
+            for node in told
             if node["Alive"]
         ]
         return sorted(found, key=lambda node: (node.node_id != self.home, node.node_id))
@@ -175,16 +179,12 @@ class RayNode:
 
     def _ask(self, method: str, *words: object) -> object:
         """Start the call if it is not on its way; its answer if it has come."""
-        if method not in self._pending:
-            require_plain(words)
-            self._pending[method] = getattr(self._warden, method).remote(*words)
-        call = self._pending[method]
-        ready, _ = self._ray.wait([call], timeout=0)
-        if not ready:
-            return None
-        del self._pending[method]
+        require_plain(words)
         try:
-            return self._ray.get(call)
+            if method not in self._pending:
+                self._pending[method] = getattr(self._warden, method).remote(*words)
+            ready, _ = self._ray.wait([self._pending[method]], timeout=0)
+            return self._ray.get(self._pending.pop(method)) if ready else None
         except self._ray.exceptions.RayError as error:
             # Its node is gone, or Ray starts the warden again: the nodes will tell.
             log.warning("a node does not answer", extra={"error": str(error)[:200]})

@@ -22,6 +22,7 @@ from common.atomic_files import write_synced
 from common.endpoints import is_loopback
 from common.errors import ConfigError, MarioError, PeerUnavailable
 from common.keys import FOLDER_MODE
+from common.logs import RareLog
 from launch.fleet.gathering import Pieces
 from launch.fleet.orders import Orders, Report, require_plain
 from launch.fleet.placement import NodeFacts
@@ -42,6 +43,7 @@ MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """With 0 Ray keeps to loopback, on Linux as well; otherwise it makes another address of it."""
 CONNECT_TIMEOUT_S = 5.0
 REMOVE_TIMEOUT_S = 5.0
+GLANCE_S = 0.02
 ZERO_GPUS = "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"
 """Without it Ray announces what later versions do with 0 GPUs, which is what we mean by them."""
 
@@ -151,6 +153,7 @@ class RayNode:
             .remote()
         )
         self._pending: dict[str, Any] = {}
+        self._rare = RareLog()
 
     def tend(self, orders: Orders) -> Report | None:
         answer = self._ask("tend", orders.to_plain())
@@ -166,8 +169,7 @@ class RayNode:
         report = None
         while (report is None or not report.stopped) and time.monotonic() < end_s:
             report = self.tend(orders) or report
-            if pending := list(self._pending.values()):
-                self._ray.wait(pending, timeout=0.2)
+            time.sleep(GLANCE_S)
         return report if report is not None and report.stopped else None
 
     def remove_files(self, root: str) -> None:
@@ -187,5 +189,6 @@ class RayNode:
             return self._ray.get(self._pending.pop(method)) if ready else None
         except self._ray.exceptions.RayError as error:
             # Its node is gone, or Ray starts the warden again: the nodes will tell.
-            log.warning("a node does not answer", extra={"error": str(error)[:200]})
+            if self._rare.allows(method, time.monotonic()):
+                log.warning("a node does not answer", extra={"error": str(error)[:200]})
             return None

@@ -83,7 +83,9 @@ def swarm_table() -> Iterator[str]:
         cells = (_cell(figures.get(name + row), scale) for name in names)
         yield f"| {label.replace('RATE', rate)} | {' | '.join(cells)} |"
     machine = swarm_document()["machine"]
-    where = f"{machine['cores']} cores of {machine['processor']}, load before {machine['load_before']}"
+    where = (
+        f"{machine['cores']} cores of {machine['processor']}, load before {machine['load_before']}"
+    )
     yield f"\n{where}, commit {machine['commit'][:7]}, {machine['time'][:10]}."
 
 
@@ -132,7 +134,11 @@ def constants() -> Iterator[str]:
             f"{one.version_bytes / 1e6:.1f} MB",
             "[protocol.md](protocol.md#the-weights-frame)",
         ),
-        ("connections of a process with keys", f"{MAX_CONNECTIONS:,}", "`common/transport_guard.py`"),
+        (
+            "connections of a process with keys",
+            f"{MAX_CONNECTIONS:,}",
+            "`common/transport_guard.py`",
+        ),
         ("actor processes of a run", f"{MAX_ACTORS:,}", "`common/config_play.py`"),
     )
     yield "| constant | value | measured by, or set in |"

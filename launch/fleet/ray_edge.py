@@ -20,8 +20,9 @@ from typing import Any
 
 from common.atomic_files import write_synced
 from common.endpoints import is_loopback
-from common.errors import ConfigError, MarioError
+from common.errors import ConfigError, MarioError, PeerUnavailable
 from common.keys import FOLDER_MODE
+from common.logs import RareLog
 from launch.fleet.gathering import Pieces
 from launch.fleet.orders import Orders, Report, require_plain
 from launch.fleet.placement import NodeFacts
@@ -42,6 +43,7 @@ MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """With 0 Ray keeps to loopback, on Linux as well; otherwise it makes another address of it."""
 CONNECT_TIMEOUT_S = 5.0
 REMOVE_TIMEOUT_S = 5.0
+GLANCE_S = 0.02
 ZERO_GPUS = "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"
 """Without it Ray announces what later versions do with 0 GPUs, which is what we mean by them."""
 
@@ -112,6 +114,10 @@ class RayCluster:
         self.home: str = ray.get_runtime_context().get_node_id()
 
     def nodes(self) -> Sequence[NodeFacts]:
+        try:
+            told = self._ray.nodes()
+        except self._ray.exceptions.RayError as error:
+            raise PeerUnavailable(f"Ray does not answer any more: {str(error)[:200]}") from error
         found = [
             NodeFacts(
                 node_id=str(node["NodeID"]),
@@ -119,7 +125,7 @@ class RayCluster:
                 cores=int(node["Resources"].get("CPU", 0)),
                 gpus=int(node["Resources"].get("GPU", 0)),
             )
-            for node in self._ray.nodes()
+            for node in told
             if node["Alive"]
         ]
         return sorted(found, key=lambda node: (node.node_id != self.home, node.node_id))
@@ -147,6 +153,7 @@ class RayNode:
             .remote()
         )
         self._pending: dict[str, Any] = {}
+        self._rare = RareLog()
 
     def tend(self, orders: Orders) -> Report | None:
         answer = self._ask("tend", orders.to_plain())
@@ -162,8 +169,7 @@ class RayNode:
         report = None
         while (report is None or not report.stopped) and time.monotonic() < end_s:
             report = self.tend(orders) or report
-            if pending := list(self._pending.values()):
-                self._ray.wait(pending, timeout=0.2)
+            time.sleep(GLANCE_S)
         return report if report is not None and report.stopped else None
 
     def remove_files(self, root: str) -> None:
@@ -175,17 +181,14 @@ class RayNode:
 
     def _ask(self, method: str, *words: object) -> object:
         """Start the call if it is not on its way; its answer if it has come."""
-        if method not in self._pending:
-            require_plain(words)
-            self._pending[method] = getattr(self._warden, method).remote(*words)
-        call = self._pending[method]
-        ready, _ = self._ray.wait([call], timeout=0)
-        if not ready:
-            return None
-        del self._pending[method]
+        require_plain(words)
         try:
-            return self._ray.get(call)
+            if method not in self._pending:
+                self._pending[method] = getattr(self._warden, method).remote(*words)
+            ready, _ = self._ray.wait([self._pending[method]], timeout=0)
+            return self._ray.get(self._pending.pop(method)) if ready else None
         except self._ray.exceptions.RayError as error:
             # Its node is gone, or Ray starts the warden again: the nodes will tell.
-            log.warning("a node does not answer", extra={"error": str(error)[:200]})
+            if self._rare.allows(method, time.monotonic()):
+                log.warning("a node does not answer", extra={"error": str(error)[:200]})
             return None

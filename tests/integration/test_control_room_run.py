@@ -64,7 +64,7 @@ def test_a_real_run_is_watched_broken_and_steered(browser: Browser, tmp_path: Pa
             _change_the_balance(page, address)
             _see_the_values_in_force(page)
         time.sleep(max(0.0, left_s + UNWANTED_AFTER_S - time.time()))
-        drawn = [path.stat().st_mtime for path in run.paths.live.glob("*.jpg")]
+        drawn = [path.stat().st_mtime for path in run.paths.live.glob("actor-*.jpg")]
         assert run.stop(signal.SIGINT).code == 130
     finally:
         end(room)

@@ -88,7 +88,7 @@ def test_a_preempted_job_of_submitit_saves_and_goes_on(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     module = runpy.run_path(str(JOBS / "submit.py"))
     runs, corridor = tmp_path / "runs", write_corridor(tmp_path)
-    words = ["--config", str(corridor), "--runs-dir", str(runs), "--run", "far"]
+    words = ["--preset", str(corridor), "--runs-dir", str(runs), "--run", "far"]
     training = module["Training"](words)
     checkpoints = runs / "far" / "checkpoints"
 

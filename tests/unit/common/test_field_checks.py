@@ -46,7 +46,8 @@ def bad_numbers(base: type, rule: Range) -> list[object]:
     if base is int:
         outside = [int(rule.low) - 1, int(rule.high) + 1, -(2**63), 2**64 - 1]
         return [*NEVER_A_SCALAR, True, "1", 1.0, math.nan, *outside]
-    beyond = [rule.low - 1, rule.high * 2, -math.inf, math.inf, math.nan]
+    # A large number less one is the same number.
+    beyond = [rule.low - 1 - abs(rule.low), rule.high * 2, -math.inf, math.inf, math.nan]
     return [*NEVER_A_SCALAR, False, "1", *beyond]
 
 

@@ -65,6 +65,6 @@ def test_an_actor_that_never_played_is_an_error(waited: list[float]) -> None:
 def test_the_actors_play_on_nes_py_with_as_many_environments_as_the_row_says() -> None:
     plan = TimePlan()
 
-    assert [plan.settings(envs).actor.num_envs for envs in plan.envs_of_actors] == [1, 4]
+    assert [plan.settings(envs).actor.num_envs for envs in plan.envs_of_actors] == [1, 2, 4]
     assert plan.settings(1).env.core == "nes_py"
     assert plan.settings(1).env.game == "mario"

@@ -122,14 +122,14 @@ def _see_a_killed_actor(page: Page, address: str, run: LaunchedRun) -> None:
 
 def _change_the_balance(page: Page, address: str) -> None:
     page.goto(f"{address}/#controls/r")
-    page.fill("#who", "Ada")
+    page.fill("#who", "viewer")
     control = page.locator('[data-control="samples_per_insert"]')
     control.locator("input").fill("3")
     control.get_by_role("button").click()
     words = "samples_per_insert 3 was passed on to the replay server: 3"
     expect(control.locator("output")).to_have_text(words, timeout=DEADLINE_MS)
     expect(control.locator("[data-metric]")).to_have_text("; now 3", timeout=DEADLINE_MS)
-    expect(page.locator(".feed li").first).to_contain_text("by Ada (127.0.0.1)")
+    expect(page.locator(".feed li").first).to_contain_text("by viewer (127.0.0.1)")
 
 
 def _see_the_values_in_force(page: Page) -> None:

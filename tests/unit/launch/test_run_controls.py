@@ -35,31 +35,31 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunPaths:
 
 
 def test_a_change_is_confirmed_in_the_words_of_the_learner(paths: RunPaths) -> None:
-    told = send_control(paths, "samples_per_insert", 6.0, "Ada\nmallory INFO")
+    told = send_control(paths, "samples_per_insert", 6.0, "viewer\nintruder INFO")
 
-    assert (told.name, told.value, told.who) == ("samples_per_insert", 6.0, "Ada mallory INFO")
-    assert told.words == "samples_per_insert 6 for Ada mallory INFO"
+    assert (told.name, told.value, told.who) == ("samples_per_insert", 6.0, "viewer intruder INFO")
+    assert told.words == "samples_per_insert 6 for viewer intruder INFO"
 
 
 def test_what_the_learner_refuses_is_refused_in_its_words(paths: RunPaths) -> None:
-    with pytest.raises(ConfigError, match="stop 0 for Ada"):
-        send_control(paths, "stop", None, "Ada")
+    with pytest.raises(ConfigError, match="stop 0 for viewer"):
+        send_control(paths, "stop", None, "viewer")
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), 1e9, None])
 def test_values_out_of_range_are_refused(paths: RunPaths, value: float | None) -> None:
     with pytest.raises(ConfigError, match="samples_per_insert must be from"):
-        send_control(paths, "samples_per_insert", value, "Ada")
+        send_control(paths, "samples_per_insert", value, "viewer")
 
 
 def test_an_unknown_control_is_refused(paths: RunPaths) -> None:
     with pytest.raises(ConfigError, match="no control 'explode'; there are samples_per_insert"):
-        send_control(paths, "explode", 1.0, "Ada")
+        send_control(paths, "explode", 1.0, "viewer")
 
 
 def test_the_desk_answers_with_a_status(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     desk = ControlDesk()
-    body = json.dumps({"name": "samples_per_insert", "value": 3, "who": "Ada"}).encode()
+    body = json.dumps({"name": "samples_per_insert", "value": 3, "who": "viewer"}).encode()
 
     code, told = desk.change(paths, body, "127.0.0.1")
     refused, words = desk.change(paths, b'{"name":"stop"}', "127.0.0.1")
@@ -70,7 +70,7 @@ def test_the_desk_answers_with_a_status(paths: RunPaths, monkeypatch: pytest.Mon
     monkeypatch.setattr(run_controls, "ask_learner", nobody)
     late, _ = desk.change(paths, body, "127.0.0.1")
 
-    assert (code, told["value"], told["who"]) == (200, 3.0, "Ada (127.0.0.1)")
+    assert (code, told["value"], told["who"]) == (200, 3.0, "viewer (127.0.0.1)")
     assert (refused, words) == (409, {"error": "stop 0 for somebody (127.0.0.1)"})
     assert late == 504
 

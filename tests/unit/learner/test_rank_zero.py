@@ -32,9 +32,7 @@ def lesson(settings: Settings, team: EchoTeam) -> Iterator[Lesson]:
     lesson.close()
 
 
-def test_the_others_begin_with_its_state_and_hear_its_rates(
-    lesson: Lesson, team: EchoTeam
-) -> None:
+def test_the_others_begin_with_its_state_and_hear_its_rates(lesson: Lesson, team: EchoTeam) -> None:
     lesson.feed(10)
 
     assert lesson.run(10) > 0

@@ -7,7 +7,7 @@ import runpy
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.integration
 
 JOBS = ROOT / "docs" / "deploy" / "slurm"
 TRAINER = """#!/usr/bin/env bash
-echo "$@" > words
 trap 'sleep 0.3; echo saved > saved; exit 143' TERM
+echo "$@" > words
 [ "${2:-}" = "--plain" ] && [ "${3:-}" = "quick" ] && exit 75
 while :; do sleep 0.05; done
 """
@@ -46,11 +46,14 @@ def job(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
             "PYTHON": str(trainer),
             "SLURM_JOB_ID": "42",
         },
+        process_group=0,
     )
     try:
         yield process
     finally:
-        process.kill()
+        # The trainer, too, if a test failed before it was told to end.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 

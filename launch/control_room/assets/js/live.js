@@ -2,7 +2,7 @@
 
 import { getBlob, getJson, runPath } from "./api.js";
 import { el, fill } from "./dom.js";
-import { count, figure } from "./words.js";
+import { count, figure, short } from "./words.js";
 
 const MAX_TILES = 9;
 const PERIOD_MS = 200;
@@ -124,7 +124,7 @@ class Tile {
           { class: "q", "data-taken": index === actor.action ? "" : null, "data-random": actor.was_random ? "" : null },
           el("span", {}, labels[index] ?? index),
           el("span", { class: "track" }, el("span", { style: { width: `${width(value)}%` } })),
-          el("span", { class: "right" }, figure(value)),
+          el("span", { class: "right" }, short(value, 2)),
         ),
       ),
     );

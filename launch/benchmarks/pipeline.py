@@ -6,7 +6,6 @@ nes_py, as its users have it; it is also given our native core.
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -135,7 +134,7 @@ def reference_speed(plan: PipelinePlan, core: str) -> float:
     }
     with open_scene(settings) as scene:
         module = "launch.benchmarks.sb3_dqn"
-        talker = Talker(scene, "sb3", module, job, threads=os.cpu_count() or 1)
+        talker = Talker(scene, "sb3", module, job, threads=None)
         return float(talker.hear(START_DEADLINE_S + plan.seconds)["agent_steps_per_s"])
 
 

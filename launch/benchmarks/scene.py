@@ -44,15 +44,16 @@ class Scene:
         return self.start(role, [*module, *words], threads=threads)
 
     def start(
-        self, name: str, words: Sequence[str], *, threads: int = 1, talks: bool = False
+        self, name: str, words: Sequence[str], *, threads: int | None = 1, talks: bool = False
     ) -> subprocess.Popen[str]:
+        """Without a number of threads torch has those that it takes by itself."""
         pipe = subprocess.PIPE if talks else subprocess.DEVNULL
         with self._log(name).open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, *words],
                 env={
                     **without_settings(os.environ),
-                    **thread_environment(threads),
+                    **(thread_environment(threads) if threads else {}),
                     PARENT_PID_VARIABLE: str(os.getpid()),
                     # What is measured is this machine, whatever it has.
                     ALLOW_CPU_VARIABLE: os.environ.get(ALLOW_CPU_VARIABLE, "1"),
@@ -139,7 +140,7 @@ class Talker:
         module: str,
         job: Mapping[str, object],
         *,
-        threads: int = 1,
+        threads: int | None = 1,
     ) -> None:
         self._scene = scene
         self._name = name

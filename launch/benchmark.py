@@ -17,7 +17,7 @@ from common.config import CoreName
 from common.config_checks import require_between
 from common.config_play import MAX_ACTORS
 from common.devices import limit_torch_threads, thread_environment
-from common.errors import ConfigError, ExitCode, MarioError
+from common.errors import BenchmarkFailed, ConfigError, ExitCode, MarioError
 from launch.benchmarks.measure import Effort, Result
 from launch.benchmarks.outputs import require_folder, require_picture
 from launch.benchmarks.report import Findings, machine_facts, write_csv
@@ -36,13 +36,16 @@ BENCHES = {
     "cluster": "a run under launch/cluster.py against launch/local.py",
     "swarm": "how many actors a replay server holds; a storm of reconnects",
 }
+FAILED = 1
+BY_THEMSELVES = ("watching", "cluster", "swarm")
+"""Minutes each, and about more than one machine or somebody who looks: not part of `all`."""
 PROGRAM = Program(
     name="python launch/benchmark.py",
     description=f"""Measure parts of the system against a reference, interleaved in one run.
 
 Benchmarks, the first word of the command line:
 {chr(10).join(f"  {name:9} {about}" for name, about in BENCHES.items())}
-  all       one after the other
+  all       one after the other, but for {", ".join(BY_THEMSELVES)}
 
 References that are not installed are named with what installs them.
 
@@ -71,7 +74,7 @@ class BenchArgs:
     csv: str = ""
     """Folder for bench_<name>_<time>.csv; overlap writes its file here in any case."""
     core: CoreName = "auto"
-    """The emulator of pipeline, overlap and startup; auto is native where it was built."""
+    """The emulator of whole runs; auto is native where it was built, pipeline takes both then."""
     picture: str = ""
     """Where pipeline draws its shares of time, .png or .svg (needs the extra plot)."""
     actors: int = 0
@@ -99,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with findings:
             for name, result in run_all(names, args):
                 findings.add(name, result)
-                if args.csv or result.lines:
+                if result.rows and (args.csv or result.lines):
                     path = write_csv(Path(args.csv or "."), name, result, machine)
                     sys.stderr.write(f"[benchmark] wrote {path}\n")
     except MarioError as error:
@@ -107,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write(f"[benchmark] stopped; {findings.missing()}\n")
         return int(ExitCode.INTERRUPTED)
-    return 0
+    return FAILED if findings.failed else 0
 
 
 def check_outputs(names: Sequence[str], args: BenchArgs) -> None:
@@ -123,7 +126,9 @@ def chosen(args: BenchArgs) -> list[str]:
         raise ConfigError(f"benchmark must be one of {', '.join(BENCHES)}, all; got {args.name!r}")
     if args.picture and args.name not in ("pipeline", "all"):
         raise ConfigError(f"--picture belongs to pipeline, not to {args.name}")
-    return list(BENCHES) if args.name == "all" else [args.name]
+    if args.name != "all":
+        return [args.name]
+    return [name for name in BENCHES if name not in BY_THEMSELVES]
 
 
 def run_all(names: Sequence[str], args: BenchArgs) -> Iterator[tuple[str, Result]]:
@@ -138,7 +143,14 @@ def run_all(names: Sequence[str], args: BenchArgs) -> Iterator[tuple[str, Result
     load_torch()
     for name in names:
         # By name and late, because `--help` should not wait for any of them.
-        yield name, import_module(f"launch.benchmarks.{name}").run(effort)
+        module = import_module(f"launch.benchmarks.{name}")
+        try:
+            yield name, module.run(effort)
+        except BenchmarkFailed as error:
+            if len(names) == 1:
+                raise
+            # The others are worth their time all the same.
+            yield name, Result([], (f"{name} failed: {error}",), failed=True)
 
 
 def load_torch() -> None:

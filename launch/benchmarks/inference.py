@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from launch.benchmarks.measure import Contender, Work
 
 BATCHES = (1, 8)
 SEED = 1
+COMPILED = "torch.compile"
 
 
 def inference_contenders(*, compiles: bool) -> dict[str, Contender]:
@@ -53,8 +55,8 @@ def _ways(count: int, *, compiles: bool) -> Iterator[tuple[str, Work]]:
     network, given = _network_and_input(count)
     yield "eager", lambda: infer(network, *given)
     yield "frozen TorchScript", _call(_scripted(network, given), given)
-    if compiles:
-        yield "torch.compile", _call(torch.compile(network), given)
+    if compiles and (compiled := _compiled(network, given)) is not None:
+        yield COMPILED, compiled
     prepared = PreparedNetwork(network)
     yield "prepared", lambda: prepared.infer(*given)
     if has_fast_bfloat16():
@@ -67,6 +69,19 @@ def _scripted(network: QuantileNetwork, given: tuple[torch.Tensor, torch.Tensor]
         # Deprecated, and still a way that people take.
         warnings.simplefilter("ignore", DeprecationWarning)
         return torch.jit.freeze(torch.jit.trace(network, given))  # type: ignore[no-untyped-call]
+
+
+def _compiled(
+    network: QuantileNetwork, given: tuple[torch.Tensor, torch.Tensor]
+) -> Work | None:
+    """None where torch finds no compiler that it can use."""
+    work = _call(torch.compile(network), given)
+    try:
+        work()
+    except import_module("learner.update").COMPILE_FAILURES:
+        torch.compiler.reset()
+        return None
+    return work
 
 
 def _call(network: Any, given: tuple[torch.Tensor, torch.Tensor]) -> Work:

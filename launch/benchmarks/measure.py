@@ -58,6 +58,8 @@ class Result:
     """What could not be measured and why, and where to read more."""
     lines: Sequence[Mapping[str, object]] = ()
     """The content of its CSV file, where the rows are not."""
+    failed: bool = False
+    """It should have found something and did not; the notes say why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

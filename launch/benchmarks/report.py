@@ -87,6 +87,10 @@ class Findings:
         if not self._as_document:
             show({name: result}, self._console)
 
+    @property
+    def failed(self) -> bool:
+        return any(result.failed for result in self._results.values())
+
     def missing(self) -> str:
         """In words; a benchmark that was stopped in its middle is not measured."""
         names = [name for name in self._names if name not in self._results]

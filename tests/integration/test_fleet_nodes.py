@@ -106,9 +106,7 @@ def test_two_nodes_train_and_a_lost_supervisor_goes_on_from_a_saved_state(scene:
     steps = scene.metric("global_step")
     report = scene.tell(scene.home, [0], scene.begin_home())
     assert report.begun
-    wait_until(
-        "more steps", lambda: bool(go_on()) and scene.metric("global_step") > steps + 50, 60
-    )
+    wait_until("more steps", lambda: bool(go_on()) and scene.metric("global_step") > steps + 50, 60)
 
     # The end of the orders is the end of the node, in order.
     scene.close()

@@ -21,7 +21,7 @@ from launch.session import Session
 
 log = logging.getLogger(__name__)
 
-TELL_TIMEOUT_S = 0.5
+TELL_TIMEOUT_S = 1.0
 TELL_AGAIN_S = 2.0
 WHO = "launch/cluster.py"
 

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from common.cli import Program, abandon_stdout, flag_value, refuse
 from common.config import EndpointSettings, LearnerSettings, Settings
+from common.endpoints import split_endpoints
 from common.errors import ConfigError, ExitCode, MarioError
 from common.run_paths import RunPaths
 from launch.fleet.commands import scale, show_status, stop_run
@@ -28,7 +29,7 @@ from launch.fleet.home import FleetHome
 from launch.fleet.links import Cluster
 from launch.fleet.node_keys import NodeKeys
 from launch.fleet.placement import ActorWish, share_out
-from launch.fleet.ray_edge import connected, require_extra
+from launch.fleet.ray_edge import connected, require_extra, require_guarded_ray
 from launch.fleet.settings import ClusterFile, ClusterSettings, read_cluster_file
 from launch.fleet.sockets import bind_host, needs_keys, tcp_endpoints
 from launch.layers import FLAG
@@ -154,7 +155,7 @@ def start(request: Request, paths: RunPaths, console: Console) -> ExitCode:
         with locked(paths):
             pass
     with (
-        private_endpoints() as local_sockets,
+        private_endpoints(settings.replay.replay_shards) as local_sockets,
         connected(cluster_settings.address, private_folder(local_sockets)) as cluster,
     ):
         settings = with_actors(settings, cluster, request.wish)
@@ -221,13 +222,20 @@ def announce_nodes(cluster: Cluster, settings: Settings, console: Console) -> No
 def meeting_place(
     settings: ClusterSettings, cluster: Cluster, paths: RunPaths, local_sockets: EndpointSettings
 ) -> tuple[EndpointSettings, NodeKeys | None]:
-    """Where the programs meet, and the keys that they need for it."""
+    """Where the programs meet, and the keys that they need for it.
+
+    There are as many replay servers as the local sockets are for.
+    """
     host = bind_host(settings, cluster.nodes()[0].address)
     if host is None:
         return local_sockets, None
-    keys = NodeKeys(paths.keys) if needs_keys(settings, host) else None
-    keys_dir = str(paths.keys) if keys is not None else ""
-    return tcp_endpoints(host, keys_dir, first_port=settings.port), keys
+    has_keys = needs_keys(settings, host)
+    if has_keys:
+        require_guarded_ray(settings.address)
+    servers = len(split_endpoints(local_sockets.replay_endpoint))
+    keys_dir = str(paths.keys) if has_keys else ""
+    endpoints = tcp_endpoints(host, keys_dir, first_port=settings.port, replay_servers=servers)
+    return endpoints, NodeKeys(paths.keys) if has_keys else None
 
 
 if __name__ == "__main__":

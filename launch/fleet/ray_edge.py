@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 OBJECT_STORE_BYTES = 80 << 20
 """Near the least that Ray takes: nothing of ours lies in it."""
-AUTH_MODE, TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"
+AUTH_MODE, TOKEN_PATH, TLS = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH", "RAY_USE_TLS"
 LOCAL_VARIABLES = {
     AUTH_MODE: "token",
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -73,7 +73,7 @@ def connected(address: str, private: Path) -> Iterator[RayCluster]:
     ray = import_module("ray")
     try:
         ray.init(**given, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         words = " ".join(str(error).split())[:300]
         raise MarioError(f"no Ray at {address}: {words}; start it with: ray start") from error
     # Ray adds times of its own to every line of our logs.
@@ -82,6 +82,19 @@ def connected(address: str, private: Path) -> Iterator[RayCluster]:
         yield RayCluster(ray)
     finally:
         ray.shutdown()
+
+
+def require_guarded_ray(address: str) -> None:
+    """Once connected, which turns the mode on where Ray finds a token: it is to carry secret keys.
+
+    A Ray with a token refuses those who have none, so that our own mode is also that of the cluster.
+    """
+    has_token = os.environ.get(AUTH_MODE, "").lower() == "token"
+    if not has_token and os.environ.get(TLS) != "1":
+        raise ConfigError(
+            f"Ray at {address} lets in whoever reaches it, and the keys of the nodes go through "
+            f"it; start it with {AUTH_MODE}=token, here and on all nodes (docs/cluster.md)"
+        )
 
 
 def _require_answer(address: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +19,7 @@ LOCAL = "local"
 SECTION = "cluster"
 MOST_ACTORS = 10_000
 MOST_PORT = MAX_PORT - 3
+"""Of one replay server; with more the last ports must be there as well."""
 ELSEWHERE = {
     "endpoints": "the sockets of a cluster follow from [cluster] host; leave [endpoints] out",
 }
@@ -38,7 +40,8 @@ class ClusterSettings:
     host: str = AUTO
     """Address of this machine that actors on others can reach; auto: the one that Ray uses."""
     port: int = 0
-    """First of the four ports of the servers, for a firewall; 0: such as are free."""
+    """First of the ports of the servers, for a firewall: three and one for each replay server, in a
+    row; 0: such as are free."""
     keys: Literal["auto", "always"] = "auto"
     """auto: encrypted with a key per node as soon as another machine could take part; always: on
     one machine too."""
@@ -53,6 +56,11 @@ class ClusterSettings:
         _require_address(self.address)
         if not 0 <= self.port <= MOST_PORT:
             raise ConfigError(f"cluster.port: expected 0 to {MOST_PORT}, got {self.port}")
+        if _is_everywhere(self.host):
+            raise ConfigError(
+                f"cluster.host: expected the address that actors connect to, got {self.host!r}; "
+                "give one that this machine has"
+            )
         for name in ("host", "node_dir"):
             value = getattr(self, name)
             if not value or not is_plain(value) or any(letter.isspace() for letter in self.host):
@@ -85,6 +93,14 @@ def _require_address(address: str) -> None:
     if address in (LOCAL, AUTO) or (colon and host and port.isdigit() and is_plain(host)):
         return
     raise ConfigError(f"cluster.address: expected local, auto or HOST:PORT, got {address!a}")
+
+
+def _is_everywhere(host: str) -> bool:
+    """Whether a server could bind it, and nobody connect to it."""
+    try:
+        return ip_address(host.strip("[]")).is_unspecified
+    except ValueError:
+        return host == "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,10 @@ def needs_keys(cluster: ClusterSettings, host: str | None) -> bool:
 def tcp_endpoints(
     host: str, keys_dir: str, *, first_port: int = 0, replay_servers: int = 1
 ) -> EndpointSettings:
-    """At ports in a row that must be free, or without a first one at such as are."""
+    """At ports in a row that must be free, or without a first one at such as are.
+
+    The ports of further replay servers come after those of all others.
+    """
     names = [*ENDPOINT_NAMES, *[ENDPOINT_NAMES[0]] * (replay_servers - 1)]
     found: dict[str, list[str]] = {name: [] for name in ENDPOINT_NAMES}
     with ExitStack() as held:

@@ -12,16 +12,18 @@ import pytest
 from rich.console import Console
 
 from common.config import Settings
+from common.endpoints import split_endpoints
 from common.errors import ConfigError, ExitCode, MarioError
 from common.run_paths import RunPaths
 from launch import cluster
-from launch.cluster import beside, understand, with_actors, without_flag
+from launch.cluster import beside, meeting_place, understand, with_actors, without_flag
 from launch.fleet import commands, ray_edge
 from launch.fleet.commands import scale, show_status, stop_run
 from launch.fleet.desk import Desk
 from launch.fleet.placement import ActorWish, NodeFacts
 from launch.fleet.settings import ClusterSettings
 from launch.fleet.sockets import bind_host, needs_keys, tcp_endpoints
+from launch.private_sockets import private_endpoints
 from launch.run_dir import locked, make_run_dir, write_config
 from tests.processes import ROOT
 
@@ -189,6 +191,24 @@ def test_sockets_get_ports_of_their_own() -> None:
     assert again.replay_endpoint == endpoints.replay_endpoint
     with pytest.raises(ConfigError, match="give an address of this machine"):
         tcp_endpoints("192.0.2.1", "keys")
+
+
+def test_every_replay_server_has_a_socket_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ray_edge.AUTH_MODE, "token")
+    present: object = Present()
+    at_home = ClusterSettings(address="auto", host="127.0.0.1", keys="always")
+
+    with private_endpoints(3) as local_sockets:
+        endpoints, keys = meeting_place(at_home, present, RunPaths(tmp_path), local_sockets)  # type: ignore[arg-type] # opens none
+        alone, _ = meeting_place(ClusterSettings(), present, RunPaths(tmp_path), local_sockets)  # type: ignore[arg-type] # opens none
+
+    assert len(set(split_endpoints(endpoints.replay_endpoint))) == 3
+    assert (keys is not None, endpoints.keys_dir) == (True, str(tmp_path / "keys"))
+    assert alone == local_sockets
+    with pytest.raises(ConfigError, match="cannot be bound at port 65536"):
+        tcp_endpoints("127.0.0.1", "", first_port=65_532, replay_servers=2)
 
 
 @pytest.fixture

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import stat
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from common.errors import MarioError
+from common.errors import ConfigError, MarioError
 from launch.fleet import ray_edge
 from launch.fleet.orders import NotPlain, Orders
 from launch.fleet.placement import NodeFacts
@@ -151,6 +152,46 @@ def test_where_no_ray_answers_one_line_says_so(tmp_path: Path) -> None:
 
         with pytest.raises(MarioError, match=f"no Ray at {address}: .*start it with: ray start"):
             ray_edge.connected(address, tmp_path).__enter__()
+
+
+class RefusedToken(RayError):
+    pass
+
+
+def test_a_ray_that_refuses_our_token_is_told_in_one_line(
+    tmp_path: Path, ray: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: object) -> None:
+        raise RefusedToken("no token\nwas found")
+
+    monkeypatch.setattr(ray, "init", refuse, raising=False)
+    monkeypatch.setattr(ray_edge, "import_module", lambda _: ray)
+    monkeypatch.setenv(ray_edge.ZERO_GPUS, "0")
+
+    with pytest.raises(MarioError, match="no Ray at auto: no token was found"):
+        ray_edge.connected("auto", tmp_path).__enter__()
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_refused"),
+    [
+        ({}, True),
+        ({ray_edge.AUTH_MODE: "disabled"}, True),
+        ({ray_edge.AUTH_MODE: "token"}, False),
+        ({ray_edge.TLS: "1"}, False),
+    ],
+)
+def test_keys_do_not_go_through_a_ray_that_lets_in_everybody(
+    variables: dict[str, str], is_refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (ray_edge.AUTH_MODE, ray_edge.TLS):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    expected = pytest.raises(ConfigError, match="lets in whoever reaches it")
+    with expected if is_refused else nullcontext():
+        ray_edge.require_guarded_ray("10.0.0.5:6379")
 
 
 def test_a_ray_of_our_own_has_a_token_that_only_we_can_read(

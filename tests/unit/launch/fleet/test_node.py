@@ -27,6 +27,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[ProcessSpec]:
         found.extend(specs)
 
     monkeypatch.setattr(Supervisor, "add", note)
+    # The log of a node is that of its whole process.
+    monkeypatch.setattr(node_module, "configure_logging", lambda *_: None)
     return found
 
 

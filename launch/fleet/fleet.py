@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from common.errors import ExitCode
 from common.ids import peer_id
+from launch.fleet.ending import bring_home, finish_all
+from launch.fleet.fleet_node import FleetNode
 from launch.fleet.gathering import Gathering
-from launch.fleet.links import Cluster, NodeLink
+from launch.fleet.links import Cluster
 from launch.fleet.orders import Begin, Orders, Report
 from launch.fleet.placement import ActorWish, NodeFacts, assign, share_out
 from launch.live_view import ProcessRow
@@ -25,32 +26,6 @@ STOP_DEADLINE_S = 20.0
 """For the actors of other nodes."""
 HOME_STOP_DEADLINE_S = 110.0
 """For the learner's checkpoint and the last cut of a replay server."""
-BRING_DEADLINE_S = 5.0
-GLANCE_S = 0.02
-BEGIN_DEADLINE_S = 120.0
-"""Until a node has answered for the first time."""
-SHORT_ID = 8
-
-
-@dataclass(slots=True, kw_only=True)
-class FleetNode:
-    """One machine: what it should run, and what it said last."""
-
-    facts: NodeFacts
-    link: NodeLink
-    number: int
-    is_home: bool
-    found_s: float = 0.0
-    actors: tuple[int, ...] = ()
-    report: Report = field(default_factory=Report)
-    problem: str = ""
-    """Why it gets no actors."""
-    has_begun: bool = False
-    """Ever; `report.begun` is whether its supervisor knows the run now."""
-
-    @property
-    def name(self) -> str:
-        return f"node-{self.facts.node_id[:SHORT_ID]}"
 
 
 class RunHome(Protocol):
@@ -98,6 +73,7 @@ class Fleet:
         self._home = home
         self._gathering = gathering
         self._clock = clock
+        self._left: list[str] = []
         self._floor = 0
         self._numbers = 0
         self._look_s = self._gather_s = clock()
@@ -111,12 +87,14 @@ class Fleet:
         if now >= self._look_s:
             self._look_s = now + LOOK_INTERVAL_S
             self._look()
-        for node in [one for one in self.nodes.values() if one.has_begun or not one.problem]:
+        for node in self._told():
             report = node.link.tend(self._orders(node))
             if report is not None:
                 self._hear(node, report)
-            elif not node.has_begun and now - node.found_s > BEGIN_DEADLINE_S:
-                self._give_up(node, "it does not answer; is the same version installed there?")
+            if objection := node.objection(now):
+                # Whatever it ran is gone or will be: others may take its actors.
+                node.report = Report()
+                self._give_up(node, objection)
         if now >= self._gather_s:
             self._gather_s = now + GATHER_INTERVAL_S
             self._gather()
@@ -132,31 +110,31 @@ class Fleet:
         return [ProcessRow(**row) for row in rows]
 
     def summary(self) -> list[str]:
-        """Restarts and why, for the end."""
-        return [line for node in self._in_order() for line in node.report.summary]
+        """Restarts and why, and what could not be brought home, for the end."""
+        return [*(line for n in self._in_order() for line in n.report.summary), *self._left]
 
     def stop(self) -> None:
         """Actors elsewhere first, then everything at home; the learner's end decides."""
-        others = [node for node in self.nodes.values() if not node.is_home]
-        for node in others:
-            # All at once; the answers are waited for below.
-            node.link.tend(self._last_orders())
-        for node in others:
-            if node.link.finish(self._last_orders(), STOP_DEADLINE_S) is None:
-                log.warning("a node did not answer at the end", extra={"node": node.name})
-        for node in (node for node in self.nodes.values() if node.is_home):
-            report = node.link.finish(self._last_orders(), HOME_STOP_DEADLINE_S)
-            if report is None:
-                self._end(ExitCode.TEMPORARY, "the home node did not answer at the end")
-            else:
-                self._hear(node, report)
-        for node in others:
+        others = [node for node in self._told() if not node.is_home]
+        home = [node for node in self.nodes.values() if node.is_home]
+        stopped = finish_all(others, self._last_orders(), STOP_DEADLINE_S, self._clock)
+        for node in (node for node in others if node not in stopped):
+            log.warning("a node did not answer at the end", extra={"node": node.name})
+        for node in finish_all(home, self._last_orders(), HOME_STOP_DEADLINE_S, self._clock):
+            self._hear(node, node.report)
+        if not all(node.report.stopped for node in home):
+            self._end(ExitCode.TEMPORARY, "the home node did not answer at the end")
+        for node in stopped:
             self._bring_home(node)
         for node in self.nodes.values():
             node.link.close()
 
     def _in_order(self) -> Iterator[FleetNode]:
         yield from sorted(self.nodes.values(), key=lambda node: node.number)
+
+    def _told(self) -> list[FleetNode]:
+        """Those that get orders; one that could never take part is left alone."""
+        return [node for node in self.nodes.values() if node.has_begun or not node.problem]
 
     def _look(self) -> None:
         """Nodes that have come, nodes that are gone."""
@@ -182,7 +160,7 @@ class Fleet:
             link=self._cluster.open_node(facts),
             number=self._numbers,
             is_home=is_home,
-            found_s=self._clock(),
+            well_s=self._clock(),
             problem="" if is_home else self._home.refusal(facts),
         )
         self.nodes[facts.node_id] = node
@@ -222,7 +200,7 @@ class Fleet:
         return Orders(actors=[], total=max(self.total, 1), floor=self._floor, finish=True)
 
     def _hear(self, node: FleetNode, report: Report) -> None:
-        node.report, node.has_begun = report, node.has_begun or report.begun
+        node.hear(report, self._clock())
         self._floor = max(self._floor, report.incarnation)
         self.news += [f"{line} ({node.name})" for line in report.news]
         if report.outcome is None:
@@ -251,16 +229,14 @@ class Fleet:
                 self._gathering.take(name, pieces or {})
 
     def _bring_home(self, node: FleetNode) -> None:
-        """The rest of its files, as far as it comes in time; a whole copy is then removed there."""
-        name, folder = node.facts.node_id, self._home.folder(node)
-        end_s = self._clock() + BRING_DEADLINE_S
-        while self._clock() < end_s and node.report.begun:
-            pieces = node.link.read_files(folder, self._gathering.offsets(name))
-            if pieces is not None and not pieces:
-                node.link.remove_files(folder)
-                return
-            self._gathering.take(name, pieces or {})
-            time.sleep(GLANCE_S)
+        """As far as it comes in time; only what is whole at home is removed there."""
+        folder = self._home.folder(node)
+        if bring_home(node, folder, self._gathering, self._clock):
+            node.link.remove_files(folder)
+        else:
+            where = f"{node.name} ({node.facts.address}): {folder}"
+            log.warning("files stay on their node", extra={"node": node.name, "folder": folder})
+            self._left.append(f"not all files are at home; they stay on {where}")
 
     def _judge(self) -> None:
         """The run can go on without some of its actors."""

@@ -5,19 +5,20 @@ from __future__ import annotations
 import logging
 import os
 import re
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
 from common.ids import PEER_ID_PATTERN
-from common.logs import open_log
+from common.logs import RareLog, open_log
 
 log = logging.getLogger(__name__)
 
 PIECE_BYTES = 65_536
 """Of all files together in one answer: little enough that Ray keeps it out of its object store."""
 MOST_FILE_BYTES = 64 << 20
-"""That one file at home grows to; the whole one stays on its node."""
+"""That one file at home grows to; the whole one then stays on its node."""
 WANTED = re.compile(
     rf"(logs/{PEER_ID_PATTERN.pattern}\.log|traces/{PEER_ID_PATTERN.pattern}\.jsonl)"
 )
@@ -56,9 +57,16 @@ class Gathering:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._offsets: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        self._cut: set[str] = set()
+        """Nodes with a file that is longer than its copy."""
+        self._rare = RareLog()
 
     def offsets(self, node: str) -> dict[str, int]:
         return dict(self._offsets[node])
+
+    def is_whole(self, node: str) -> bool:
+        """Whether nothing of what it handed over was left out."""
+        return node not in self._cut
 
     def take(self, node: str, pieces: Mapping[str, bytes]) -> None:
         for name, piece in pieces.items():
@@ -66,14 +74,19 @@ class Gathering:
                 log.warning("a file of another name was handed over", extra={"file": name[:100]})
                 continue
             known = self._offsets[node]
-            known[name] = known.get(name, 0) + len(piece)
-            self._append(self._root / name, piece)
+            try:
+                known[name] = known.get(name, 0) + self._append(node, self._root / name, piece)
+            except OSError as error:
+                # It will be handed over again.
+                if self._rare.allows(name, time.monotonic()):
+                    extra = {"file": name, "error": str(error)}
+                    log.warning("not brought home", extra=extra)
 
-    def _append(self, path: Path, piece: bytes) -> None:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with os.fdopen(open_log(path), "ab") as file:
-                if file.tell() < MOST_FILE_BYTES:
-                    file.write(piece)
-        except OSError as error:
-            log.warning("not brought home", extra={"file": path.name, "error": str(error)})
+    def _append(self, node: str, path: Path, piece: bytes) -> int:
+        """Bytes that need not come again: on a disk that is nearly full only a part is written."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(open_log(path), "ab", buffering=0) as file:
+            if file.tell() < MOST_FILE_BYTES:
+                return file.write(piece) or 0
+        self._cut.add(node)
+        return len(piece)

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from common.endpoints import is_loopback, parse_tcp
 from common.errors import MarioError
 from common.settings_files import settings_to_dict
-from launch.fleet.fleet import FleetNode
+from launch.fleet.fleet_node import FleetNode
 from launch.fleet.node_keys import KEYS_FOLDER, NodeKeys
 from launch.fleet.orders import GOES_ON, Begin
 from launch.fleet.placement import NodeFacts

@@ -21,8 +21,8 @@ class NodeLink(Protocol):
         """The same for files of the node."""
         ...
 
-    def finish(self, orders: Orders, timeout_s: float) -> Report | None:
-        """Wait for the answer to the last orders; None when the node does not answer."""
+    def forget_files(self) -> None:
+        """Leave a question for files that is on its way without an answer."""
         ...
 
     def remove_files(self, root: str) -> None: ...

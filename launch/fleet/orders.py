@@ -78,6 +78,8 @@ class Report:
     begun: bool = False
     """False asks for `Orders.begin`."""
     stopped: bool = False
+    is_lost: bool = False
+    """Whether the supervisor has ended that was asked; the warden says so in its place."""
     rows: list[Plain] = field(default_factory=list)
     """Of every process, what `launch.live_view.ProcessRow` holds."""
     off: list[list[object]] = field(default_factory=list)

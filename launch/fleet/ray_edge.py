@@ -43,7 +43,6 @@ MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """With 0 Ray keeps to loopback, on Linux as well; otherwise it makes another address of it."""
 CONNECT_TIMEOUT_S = 5.0
 REMOVE_TIMEOUT_S = 5.0
-GLANCE_S = 0.02
 ZERO_GPUS = "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"
 """Without it Ray announces what later versions do with 0 GPUs, which is what we mean by them."""
 
@@ -87,7 +86,7 @@ def connected(address: str, private: Path) -> Iterator[RayCluster]:
 def require_guarded_ray(address: str) -> None:
     """Once connected, which turns the mode on where Ray finds a token: it is to carry secret keys.
 
-    A Ray with a token refuses those who have none, so that our own mode is also that of the cluster.
+    A Ray with a token refuses those who have none: our own mode is that of the cluster too.
     """
     has_token = os.environ.get(AUTH_MODE, "").lower() == "token"
     if not has_token and os.environ.get(TLS) != "1":
@@ -176,14 +175,8 @@ class RayNode:
         answer = self._ask("read_files", root, offsets)
         return answer if isinstance(answer, dict) else None
 
-    def finish(self, orders: Orders, timeout_s: float) -> Report | None:
-        """What is on its way comes first."""
-        end_s = time.monotonic() + timeout_s
-        report = None
-        while (report is None or not report.stopped) and time.monotonic() < end_s:
-            report = self.tend(orders) or report
-            time.sleep(GLANCE_S)
-        return report if report is not None and report.stopped else None
+    def forget_files(self) -> None:
+        self._pending.pop("read_files", None)
 
     def remove_files(self, root: str) -> None:
         """Waited for: the warden is ended next."""

@@ -40,7 +40,8 @@ class Warden:
             return _exchange(process, to_line(orders))
         except (OSError, EOFError):
             self._end(process)
-            return Report(news=["the supervisor of a node is gone and is started again"]).to_plain()
+            news = "the supervisor of a node is gone and is started again"
+            return Report(is_lost=True, news=[news]).to_plain()
 
     def read_files(self, root: str, offsets: dict[str, int]) -> Pieces:
         return read_pieces(Path(root).expanduser(), offsets)

@@ -43,7 +43,10 @@ def test_without_a_file_it_is_this_machine() -> None:
         ("[cluster]\nport = 65533", "cluster.port: expected 0 to 65532, got 65533"),
         ('[cluster]\nkeys = "never"', 'write one of "auto", "always"'),
         ('[cluster]\nhost = "a b"', "cluster.host: expected a name without blanks"),
-        ('[cluster]\nhost = "0.0.0.0"', "expected the address that actors connect to, got '0.0.0.0'"),
+        (
+            '[cluster]\nhost = "0.0.0.0"',
+            "address that actors connect to, got '0.0.0.0'",
+        ),
         ('[cluster]\nhost = "::"', "expected the address that actors connect to, got '::'"),
         ("cluster = 3", "section 'cluster' must be a table"),
         ("[actor]\nactors = 3", "write the number of actors as actors = N below [cluster]"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,10 @@ import pytest
 
 from common.errors import ExitCode
 from common.ids import peer_id
-from launch.fleet.fleet import Fleet, FleetNode
-from launch.fleet.gathering import Gathering, Pieces
+from launch.fleet.ending import BRING_DEADLINE_S
+from launch.fleet.fleet import STOP_DEADLINE_S, Fleet
+from launch.fleet.fleet_node import MOST_ENDS, RETURN_DEADLINE_S, FleetNode
+from launch.fleet.gathering import MOST_FILE_BYTES, Gathering, Pieces
 from launch.fleet.orders import Begin, Orders, Report, require_plain
 from launch.fleet.placement import ActorWish, NodeFacts
 from tests.fake_clock import FakeClock
@@ -26,6 +29,10 @@ class ObedientNode:
         self.report = Report()
         self.is_closed = False
         self.is_silent = False
+        self.removed = self.text = ""
+        self.forgotten = False
+        self.crashes = False
+        """Whether its supervisor ends whenever it is told something."""
         self.busy_calls = 0
         """For so many calls it is still as it was."""
 
@@ -46,15 +53,17 @@ class ObedientNode:
         self.report = replace(
             self.report, begun=begun, rows=list(rows) if begun else [], stopped=orders.finish
         )
+        if self.crashes:
+            self.report = Report(is_lost=True)
         return self.report
 
     def read_files(self, root: str, offsets: dict[str, int]) -> Pieces | None:
-        has_all = "logs/actor-0.log" in offsets
-        return {} if has_all else {"logs/actor-0.log": f"{root}\n".encode()}
+        content = f"{root}\n{self.text}".encode()
+        rest = content[offsets.get("logs/actor-0.log", 0) :]
+        return {"logs/actor-0.log": rest} if rest else {}
 
-    def finish(self, orders: Orders, timeout_s: float) -> Report | None:
-        assert timeout_s > 0
-        return self.tend(orders)
+    def forget_files(self) -> None:
+        self.forgotten = self.told[-1].finish
 
     def remove_files(self, root: str) -> None:
         self.removed = root
@@ -295,3 +304,72 @@ def test_at_the_end_all_are_told_and_their_files_are_at_home(stage: Stage, tmp_p
     assert all(link.is_closed for link in stage.cluster.links.values())
     assert stage.cluster.links["n1"].removed == "/there/node-n1"
     assert "/there/node-n1" in (tmp_path / "logs/actor-0.log").read_text()
+    assert stage.cluster.links["n1"].forgotten
+
+
+def test_nodes_that_are_dead_at_the_end_are_waited_for_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(tmp_path, 4, 2, 2, 2)
+    stage.tick()
+    monkeypatch.setattr(time, "sleep", stage.clock.advance)
+    for name in ("n1", "n2"):
+        stage.cluster.links[name].is_silent = True
+    began_s = stage.clock()
+
+    stage.fleet.stop()
+
+    assert stage.clock() - began_s < STOP_DEADLINE_S + BRING_DEADLINE_S
+    assert stage.cluster.links["n3"].removed == "/there/node-n3"
+    assert stage.cluster.links["n1"].removed == ""
+
+
+def test_what_is_not_whole_at_home_stays_on_its_node(stage: Stage, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "actor-0.log"
+    log.parent.mkdir(exist_ok=True)
+    with log.open("ab") as file:
+        file.truncate(MOST_FILE_BYTES)
+    for link in stage.cluster.links.values():
+        link.text = "one more line"
+    stage.tick()
+
+    stage.fleet.stop()
+
+    assert [link.removed for link in stage.cluster.links.values()] == ["", "", ""]
+    assert "they stay on node-n1 (10.0.0.1): /there/node-n1" in stage.fleet.summary()[-2]
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_a_node_whose_supervisor_ends_again_and_again_is_given_up(
+    tmp_path: Path, has_begun: bool
+) -> None:
+    stage = Stage(tmp_path, 4, 2)
+    if has_begun:
+        stage.tick()
+    stage.fleet.tick()
+    stage.cluster.links["n1"].crashes = True
+
+    stage.tick(MOST_ENDS - 2)
+    assert stage.fleet.nodes["n1"].problem == ""
+    stage.tick(2)
+
+    assert "its supervisor ended 5 times in" in stage.fleet.nodes["n1"].problem
+    assert stage.actors()["n0"] == [0, 1]
+    assert stage.fleet.total == 2
+
+
+def test_a_node_that_has_played_and_stays_silent_gives_its_actors_to_the_others(
+    tmp_path: Path,
+) -> None:
+    stage = Stage(tmp_path, 4, 2, wish=ActorWish(actors=4))
+    stage.tick()
+    stage.cluster.links["n1"].is_silent = True
+
+    stage.clock.advance(RETURN_DEADLINE_S - 10.0)
+    stage.tick(1)
+    assert stage.actors() == {"n0": [0, 1], "n1": [2, 3]}
+    stage.clock.advance(20.0)
+    stage.tick()
+
+    assert "it does not answer" in stage.fleet.nodes["n1"].problem
+    assert stage.actors()["n0"] == [0, 1, 2, 3]

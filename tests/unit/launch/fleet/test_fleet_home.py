@@ -14,7 +14,7 @@ from common.messages import ControlReply, ControlRequest
 from common.run_paths import RunPaths
 from common.settings_files import load_settings
 from launch.fleet import home as home_module
-from launch.fleet.fleet import FleetNode
+from launch.fleet.fleet_node import FleetNode
 from launch.fleet.home import FleetHome
 from launch.fleet.node_keys import NodeKeys
 from launch.fleet.placement import NodeFacts

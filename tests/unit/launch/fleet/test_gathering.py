@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -66,9 +67,38 @@ def test_a_file_at_home_has_an_end(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(MOST_FILE_BYTES)
 
-    Gathering(tmp_path).take("n", {"logs/actor-0.log": b"more\n"})
+    home = Gathering(tmp_path)
+    home.take("m", {"logs/actor-1.log": b"more\n"})
+    home.take("n", {"logs/actor-0.log": b"more\n"})
 
     assert path.stat().st_size == MOST_FILE_BYTES
+    assert (home.is_whole("n"), home.is_whole("m")) == (False, True)
+    assert home.offsets("n") == {"logs/actor-0.log": 5}
+
+
+def test_what_could_not_be_written_comes_again(tmp_path: Path) -> None:
+    home = Gathering(tmp_path)
+    (tmp_path / "logs").touch()
+
+    home.take("n", {"logs/actor-0.log": b"one\n"})
+    assert home.offsets("n") == {}
+    (tmp_path / "logs").unlink()
+    home.take("n", {"logs/actor-0.log": b"one\n"})
+
+    assert home.offsets("n") == {"logs/actor-0.log": 4}
+    assert (tmp_path / "logs/actor-0.log").read_bytes() == b"one\n"
+
+
+def test_a_disk_that_takes_a_part_gets_the_rest_later(tmp_path: Path) -> None:
+    home = Gathering(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6, hard))
+    try:
+        home.take("n", {"logs/actor-0.log": b"one\ntwo\n"})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert home.offsets("n") == {"logs/actor-0.log": 6}
 
 
 def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:

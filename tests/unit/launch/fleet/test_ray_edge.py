@@ -113,7 +113,18 @@ def test_a_node_that_is_gone_is_no_error(ray: StandIn) -> None:
     ray.answer = RayError("the node died")
 
     assert node.tend(ORDERS) is None
-    assert node.finish(ORDERS, timeout_s=0.01) is None
+    assert node.read_files("/there", {}) is None
+
+
+def test_an_answer_from_before_the_end_is_not_taken_for_the_last_one(ray: StandIn) -> None:
+    node = RayNode(ray, FACTS, is_home=False)
+    assert node.read_files("/there", {}) is None
+
+    node.forget_files()
+    ray.answer = {}
+
+    assert node.read_files("/there", {"logs/actor-0.log": 3}) == {}
+    assert ray.calls[-1] == ("read_files", "/there", {"logs/actor-0.log": 3})
 
 
 def test_only_plain_values_are_given_to_ray(ray: StandIn) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import resource
+import sys
 
 from common.errors import ConfigError
+from common.transport_guard import MAX_CONNECTIONS
 
 RESERVE = 128
 """Libraries, logs, checkpoints and the moments in which a process is started."""
@@ -22,6 +24,18 @@ def ensure_open_files(processes: int) -> None:
             f"{processes} processes need {needed} open files, and this shell allows {soft}; "
             "use fewer --actors with more --envs-per-actor, or raise it with ulimit -n"
         )
+
+
+def most_processes(*, has_keys: bool) -> int:
+    """That can be connected with one of ours, with the limit as high as the system allows.
+
+    With keys a program lets connections have half of its files (common.transport_guard).
+    """
+    soft = raised_limit(sys.maxsize)
+    limit = sys.maxsize if soft == resource.RLIM_INFINITY else soft
+    if has_keys:
+        return (min(MAX_CONNECTIONS, limit // 2) - RESERVE // 2) // PER_PROCESS
+    return (limit - RESERVE) // PER_PROCESS
 
 
 def raised_limit(needed: int) -> int:

@@ -17,6 +17,10 @@ from common.saved_replay import cut_wanted
 from launch.patience import Patience, patience_with
 
 
+MODULES: Mapping[Role, str] = {"evaluator": "actor", "relay": "launch.relay"}
+"""Where it is not the name of the role: an evaluator is an actor that never explores."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSpec:
     """How to start one process."""
@@ -77,6 +81,23 @@ def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[
     return [replace(spec, patience=patience_with(spec.role, settings)) for spec in specs]
 
 
+def plan_relay(
+    settings: Settings, paths: RunPaths, index: int, *, downstream: str
+) -> ProcessSpec:
+    """Of a machine with actors only: the learner then sends each version once to all of them."""
+    words = ("--index", str(index), "--downstream", downstream)
+    spec = _spec(paths, "relay", index, threads=1, extra=words)
+    return replace(spec, patience=patience_with("relay", settings))
+
+
+def behind_relay(spec: ProcessSpec, downstream: str) -> ProcessSpec:
+    """The same actor with its weights from the relay of its machine."""
+    words = ("--weights-endpoint", downstream)
+    return replace(
+        spec, argv=(*spec.argv, *words), restart_argv=(*spec.restart_argv, *words)
+    )
+
+
 def _spec(  # noqa: PLR0913 - a command line in parts
     paths: RunPaths,
     role: Role,
@@ -88,8 +109,7 @@ def _spec(  # noqa: PLR0913 - a command line in parts
     restart_extra: tuple[str, ...] | None = None,
 ) -> ProcessSpec:
     name = peer_id(role, index)
-    # An evaluator is an actor that never explores.
-    module = "actor" if role == "evaluator" else role
+    module = MODULES.get(role, role)
     program = ("-m", module) if ranks == 1 else ("-m", "launch.ranks", str(ranks))
     command = (sys.executable, *program, "--config", str(paths.config))
     return ProcessSpec(

@@ -81,13 +81,15 @@ def ray_nodes(folder: Path) -> Iterator[Nodes]:
 class ClusterRun:
     """`python launch/cluster.py` on the corridor; close it whatever happens."""
 
-    def __init__(self, folder: Path, nodes: Nodes, *words: str) -> None:
+    def __init__(self, folder: Path, nodes: Nodes | None, *words: str) -> None:
+        """Without nodes on a Ray of its own."""
         self.folder = folder
         self.paths = RunPaths(folder / "r")
         config = folder / "cluster.toml"
         corridor = CORRIDOR_TOML.replace("actors = 2\n", "")
+        address = "local" if nodes is None else nodes.address
         section = CLUSTER_TOML.format(
-            address=nodes.address, per_node=1, node_dir=folder / "elsewhere"
+            address=address, per_node=1, node_dir=folder / "elsewhere"
         )
         config.write_text(section + corridor, encoding="utf-8")
         self.words = ("--config", str(config), "--runs-dir", str(folder), "--run", "r")
@@ -95,7 +97,7 @@ class ClusterRun:
             "launch/cluster.py",
             *self.words,
             *("--plain", "--metrics-interval-s", "0.5", *words),
-            env=nodes.variables,
+            env={} if nodes is None else nodes.variables,
         )
 
     def metric(self, name: str) -> float:

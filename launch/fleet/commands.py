@@ -34,9 +34,13 @@ def show_status(paths: RunPaths, console: Console) -> ExitCode:
 
 
 def scale(paths: RunPaths, actors: int, console: Console) -> ExitCode:
-    _status(paths)
-    desk = Desk(paths)
-    desk.wish_actors(actors)
+    status: Any = _status(paths)
+    least, most = status["least"], status["most"]
+    if actors < least:
+        raise ConfigError(f"{actors} actors are fewer than --min-actors {least} of this run")
+    if most is not None and actors > most:
+        raise ConfigError(f"{actors} actors: the servers can open files for {most} at most")
+    Desk(paths).wish_actors(actors)
     _wait(lambda: _status(paths)["wanted"] == actors, "the driver does not answer")
     placed = _status(paths)["actors"]
     console.print(f"{actors} actors are wanted now, {placed} have a place", highlight=False)

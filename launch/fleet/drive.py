@@ -64,6 +64,8 @@ def describe(fleet: Fleet) -> Plain:
         "pid": os.getpid(),
         "wanted": fleet.wish.actors,
         "actors": fleet.total,
+        "least": fleet.least,
+        "most": fleet.most,
         "nodes": [
             {
                 "node": node.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from common.errors import ExitCode
@@ -66,6 +66,8 @@ class Fleet:
         self.wish = wish
         self.news: list[str] = []
         """Lines for the person at the terminal, who takes them out."""
+        self.most: int | None = None
+        """Actors for which the servers can open files, once the home has told."""
         self.outcome: ExitCode | None = None
         self.reason = ""
         self.blame: list[str] = []
@@ -77,6 +79,11 @@ class Fleet:
         self._floor = 0
         self._numbers = 0
         self._look_s = self._gather_s = clock()
+
+    @property
+    def least(self) -> int:
+        """Actors without which there is no run."""
+        return self._home.min_actors
 
     @property
     def total(self) -> int:
@@ -172,7 +179,7 @@ class Fleet:
         """Who plays where from now on."""
         usable = {name: node for name, node in self.nodes.items() if not node.problem}
         facts = [node.facts for node in usable.values()]
-        shares = share_out(facts, self._cluster.home, self.wish)
+        shares = self._shares(facts)
         before, told = {name: node.actors for name, node in usable.items()}, self.total
         assignment = assign(shares, before)
         for name, node in self.nodes.items():
@@ -183,6 +190,14 @@ class Fleet:
             self._home.note_total(self.total)
         else:
             self.news.append(f"room for {self.total} actors only: waiting for nodes")
+
+    def _shares(self, facts: Sequence[NodeFacts]) -> dict[str, int]:
+        shares = share_out(facts, self._cluster.home, self.wish)
+        if self.most is None or sum(shares.values()) <= self.most:
+            return shares
+        self.news.append(f"{self.most} actors at most: the home can open no more files")
+        wish = ActorWish(actors=self.most, per_node=self.wish.per_node)
+        return share_out(facts, self._cluster.home, wish)
 
     def _orders(self, node: FleetNode) -> Orders:
         """An actor that moves begins at its new place when it has ended at the old one."""
@@ -201,6 +216,8 @@ class Fleet:
 
     def _hear(self, node: FleetNode, report: Report) -> None:
         node.hear(report, self._clock())
+        if node.is_home and report.most_actors is not None:
+            self.most = report.most_actors
         self._floor = max(self._floor, report.incarnation)
         self.news += [f"{line} ({node.name})" for line in report.news]
         if report.outcome is None:

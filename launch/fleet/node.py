@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from common.config import Settings
-from common.errors import ExitCode, MarioError
+from common.errors import ConfigError, ExitCode, MarioError
 from common.file_lock import held_lock
 from common.ids import Incarnation, peer_id
 from common.logs import configure_logging
@@ -17,8 +17,9 @@ from common.run_paths import RunPaths
 from common.settings_files import settings_from_dict
 from launch.fleet.node_keys import write_node_keys
 from launch.fleet.orders import GOES_ON, Begin, Orders, Plain, Report
-from launch.open_files import ensure_open_files
-from launch.plan import ProcessSpec, count_processes, plan_processes
+from launch.open_files import most_processes
+from launch.plan import ProcessSpec, behind_relay, count_processes, plan_processes, plan_relay
+from launch.private_sockets import private_endpoints, sweep_sockets
 from launch.run_dir import make_run_dir, write_config
 from launch.session import process_rows
 from launch.supervisor import Supervisor
@@ -41,6 +42,9 @@ class Node:
         self._stopped = False
         self._problem: MarioError | None = None
         self._held = ExitStack()
+        self._downstream = ""
+        """Where actors get the weights from the relay of this machine; at home they need none."""
+        self._most_actors: int | None = None
 
     def obey(self, orders: Orders) -> Report:
         """Change what is not as ordered; how everything is now."""
@@ -68,6 +72,7 @@ class Node:
         if not self._stopped:
             self._stopped = True
             self._supervisor.stop()
+            self._held.close()
 
     def _prepare(self, begin: Begin, total: int) -> None:
         settings = settings_from_dict(begin.settings, Settings(), "the driver")
@@ -80,9 +85,11 @@ class Node:
         configure_logging(settings.run.run, "launcher", begin.number, paths.process_log(name))
         if begin.keys:
             write_node_keys(Path(settings.endpoints.keys_dir).expanduser(), begin.keys)
-        ensure_open_files(count_processes(settings))
+        self._make_room(settings, total if begin.is_home else 0)
         self._begin, self._settings = begin, settings
         if not begin.is_home:
+            sweep_sockets()
+            self._downstream = self._held.enter_context(private_endpoints()).weights_endpoint
             self._note_total(total, is_new=True)
         self._supervisor.add([s for s in self._planned() if begin.is_home and s.role != "actor"])
 
@@ -93,10 +100,22 @@ class Node:
         busy = f"{paths.root} still has a supervisor: process {{pid}}; end it, then start again"
         self._held.enter_context(held_lock(lock, busy=busy, wait_s=SUCCESSION_S))
 
+    def _make_room(self, settings: Settings, actors: int) -> None:
+        """Before anybody starts, for all who may come later: a program inherits the limit once."""
+        most = most_processes(has_keys=bool(settings.endpoints.keys_dir))
+        self._most_actors = most - (count_processes(settings) - settings.actor.actors)
+        if actors > self._most_actors:
+            raise ConfigError(
+                f"{actors} actors open more files than this machine allows, {self._most_actors} do "
+                "not; use fewer with more --envs-per-actor, or raise ulimit -Hn before Ray starts"
+            )
+
     def _follow(self, begin: Begin, orders: Orders) -> None:
         self._supervisor.raise_incarnation(Incarnation(orders.floor))
         wanted = {peer_id("actor", index) for index in orders.actors}
-        present = self._actors()
+        if wanted and self._downstream:
+            wanted.add(peer_id("relay", begin.number))
+        present = self._movable()
         self._supervisor.retire(present - wanted)
         # At home the driver has written the file itself, which is also that of the learner.
         if orders.total != self._settings.actor.actors:
@@ -111,14 +130,21 @@ class Node:
             write_config(RunPaths.of(self._settings.run), self._settings)
 
     def _planned(self) -> Sequence[ProcessSpec]:
-        resume = self._begin.resume if self._begin is not None else "none"
-        specs = plan_processes(self._settings, RunPaths.of(self._settings.run), resume=resume)
+        begin, settings, paths = self._begin, self._settings, RunPaths.of(self._settings.run)
+        resume = begin.resume if begin is not None else "none"
+        specs = plan_processes(settings, paths, resume=resume)
+        if begin is not None and self._downstream:
+            relay = plan_relay(settings, paths, begin.number, downstream=self._downstream)
+            actors = [spec for spec in specs if spec.role == "actor"]
+            specs = [relay, *(behind_relay(spec, self._downstream) for spec in actors)]
         if resume != GOES_ON:
             return specs
         return [replace(spec, argv=spec.restart_argv) for spec in specs]
 
-    def _actors(self) -> set[str]:
-        return {c.spec.name for c in self._supervisor.children if c.spec.role == "actor"}
+    def _movable(self) -> set[str]:
+        """Who is here only as long as actors are wanted here."""
+        children = self._supervisor.children
+        return {c.spec.name for c in children if c.spec.role in ("actor", "relay")}
 
     def _report(self) -> Report:
         supervisor, problem = self._supervisor, self._problem
@@ -141,6 +167,7 @@ class Node:
             reason=str(problem) if problem is not None else supervisor.reason,
             blame=[] if blame is None else blame.last_lines(),
             incarnation=supervisor.incarnation,
+            most_actors=self._most_actors,
         )
 
 

@@ -92,6 +92,8 @@ class Report:
     reason: str = ""
     blame: list[str] = field(default_factory=list)
     """Last lines of whoever ended the run."""
+    most_actors: int | None = None
+    """For which the servers could open files here, if they ran here."""
     incarnation: int = 0
     """Of the newest life that was started here."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -71,12 +71,42 @@ def test_a_run_outlives_its_nodes_and_follows_them(
     assert len(list(tmp_path.glob("elsewhere/*-node-*"))) == 1
 
 
-def test_a_driver_that_is_killed_leaves_a_checkpoint_to_go_on_from(run_on: ClusterRun) -> None:
-    run_on.wait("updates", lambda: run_on.metric("updates") > 20)
+@pytest.fixture
+def run_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ClusterRun]]:
+    """On a Ray of its own, whatever other tests have set for theirs."""
+    for name in [name for name in os.environ if name.startswith("RAY_")]:
+        monkeypatch.delenv(name)
+    started: list[ClusterRun] = []
 
-    run_on.driver.kill()
+    def begin(*words: str) -> ClusterRun:
+        started.append(ClusterRun(tmp_path, None, *words))
+        return started[-1]
 
-    wait_until("nobody left", lambda: not run_on.left(), 25.0)
-    newest = list_numbered(run_on.paths.checkpoints)[0]
+    yield begin
+    for one in started:
+        one.close()
+
+
+def test_a_driver_that_is_killed_leaves_a_checkpoint_from_which_resume_goes_on(
+    run_alone: Callable[..., ClusterRun],
+) -> None:
+    first = run_alone()
+    first.wait("updates", lambda: first.metric("updates") > 20)
+
+    first.driver.kill()
+
+    wait_until("nobody left", lambda: not first.left(), 25.0)
+    newest = list_numbered(first.paths.checkpoints)[0]
     verify_checkpoint(newest)
-    assert int(newest.name) > 0
+    saved_steps, saved_updates = first.metric("global_step"), int(newest.name)
+    assert saved_updates > 0
+
+    second = run_alone("--resume")
+    second.wait("more updates", lambda: second.metric("updates") > saved_updates)
+    assert second.metric("global_step") >= saved_steps
+    second.driver.send_signal(signal.SIGINT)
+    output, _ = second.driver.communicate(timeout=60)
+
+    assert second.driver.returncode == 130, output
+    assert int(list_numbered(second.paths.checkpoints)[0].name) > saved_updates
+    wait_until("nobody left", lambda: not second.left(), 10.0)

@@ -5,7 +5,14 @@ import resource
 import pytest
 
 from common.errors import ConfigError
-from launch.open_files import PER_PROCESS, RESERVE, ensure_open_files, require_connections
+from common.transport_guard import MAX_CONNECTIONS, connection_limit
+from launch.open_files import (
+    PER_PROCESS,
+    RESERVE,
+    ensure_open_files,
+    most_processes,
+    require_connections,
+)
 
 PROCESSES = 10
 NEEDED = RESERVE + PER_PROCESS * PROCESSES
@@ -61,3 +68,16 @@ def test_a_swarm_that_the_hard_limit_does_not_allow_is_refused(
     require_connections(900)
     with pytest.raises(ConfigError, match=r"1000 actors need 2128 open files.*hard limit.*2000"):
         require_connections(1_000)
+
+
+def test_with_keys_connections_may_have_half_of_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = limit(monkeypatch, 64, 1_024)
+
+    assert most_processes(has_keys=False) == 448
+    assert limits.now == (1_024, 1_024)
+    most = most_processes(has_keys=True)
+
+    assert most == 224
+    assert PER_PROCESS * most <= connection_limit()
+    limit(monkeypatch, 1_024, 1 << 20)
+    assert PER_PROCESS * most_processes(has_keys=True) <= MAX_CONNECTIONS

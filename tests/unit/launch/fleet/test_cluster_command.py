@@ -238,7 +238,7 @@ def test_status_scale_and_stop_speak_with_the_driver_of_this_machine(
 ) -> None:
     paths, killed = RunPaths(tmp_path), list[int]()
     node = dict.fromkeys(commands.COLUMNS, 1)
-    desk.write_status({"wanted": 3, "actors": 2, "nodes": [node]})
+    desk.write_status({"wanted": 3, "actors": 2, "least": 2, "most": 4, "nodes": [node]})
     console = Console(record=True, width=200)
     monkeypatch.setattr(commands, "ANSWER_DEADLINE_S", 0.2)
     monkeypatch.setattr(os, "kill", lambda pid, _: killed.append(pid))
@@ -246,6 +246,10 @@ def test_status_scale_and_stop_speak_with_the_driver_of_this_machine(
     with locked(paths):
         assert show_status(paths, console) is ExitCode.DONE
         assert scale(paths, 3, console) is ExitCode.DONE
+        with pytest.raises(ConfigError, match="1 actors are fewer than --min-actors 2"):
+            scale(paths, 1, console)
+        with pytest.raises(ConfigError, match="the servers can open files for 4 at most"):
+            scale(paths, 5, console)
         monkeypatch.setattr(commands, "_wait", lambda *_: time.sleep(0))
         stop_run(paths, console)
 

@@ -373,3 +373,15 @@ def test_a_node_that_has_played_and_stays_silent_gives_its_actors_to_the_others(
 
     assert "it does not answer" in stage.fleet.nodes["n1"].problem
     assert stage.actors()["n0"] == [0, 1, 2, 3]
+
+
+def test_nodes_that_come_get_no_more_actors_than_the_home_can_hold(stage: Stage) -> None:
+    home = stage.cluster.links["n0"]
+    home.report = replace(home.report, most_actors=7)
+    stage.tick(1)
+    stage.cluster.present = [*stage.cluster.present, stage.cluster.facts(3, 3)]
+
+    stage.tick()
+
+    assert stage.fleet.total == 7
+    assert "7 actors at most: the home can open no more files" in stage.fleet.news

@@ -61,6 +61,40 @@ def test_the_home_starts_the_servers_first(started: list[ProcessSpec], tmp_path:
     assert not RunPaths(tmp_path / "r").config.exists()
 
 
+def test_actors_of_another_node_have_their_weights_from_one_relay(
+    started: list[ProcessSpec], tmp_path: Path
+) -> None:
+    node = Node()
+
+    node.obey(orders(begin(tmp_path, is_home=False)))
+    assert started == []
+    node.obey(orders(None, 2, 3))
+
+    relay, *actors = started
+    downstream = relay.argv[relay.argv.index("--downstream") + 1]
+    assert relay.argv[1:3] == ("-m", "launch.relay")
+    assert [spec.restart_argv[-2:] for spec in actors] == [("--weights-endpoint", downstream)] * 2
+    assert load_settings(tmp_path / "r/config.json").endpoints == Settings().endpoints
+    folder = Path(downstream.removeprefix("ipc://")).parent
+    assert folder.stat().st_mode & 0o777 == 0o700
+    node.stop()
+    assert not folder.exists()
+
+
+def test_a_home_without_files_for_all_actors_says_how_many_it_has_room_for(
+    started: list[ProcessSpec], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_module, "most_processes", lambda *, has_keys: 8 + has_keys)
+
+    report = Node().obey(orders(begin(tmp_path, is_home=True), 0, total=6))
+
+    assert (report.begun, report.outcome, report.most_actors) == (False, 2, 5)
+    assert "6 actors open more files than this machine allows, 5 do not" in report.reason
+    assert started == []
+    other = Node().obey(orders(begin(tmp_path / "other", is_home=False), 0, total=6))
+    assert (other.begun, other.outcome) == (True, None)
+
+
 def test_another_node_starts_actors_only_and_writes_their_settings(
     started: list[ProcessSpec], tmp_path: Path
 ) -> None:
@@ -70,7 +104,7 @@ def test_another_node_starts_actors_only_and_writes_their_settings(
 
     node.obey(orders(None, 3, 5, total=6))
 
-    assert {spec.name for spec in started} == {"actor-3", "actor-5"}
+    assert {spec.name for spec in started} == {"relay-1", "actor-3", "actor-5"}
     assert load_settings(tmp_path / "r/config.json").actor.actors == 6
 
 

@@ -139,6 +139,11 @@ class ClusterRun:
             if mark in (words := _words_of(process)) and "actor" in words
         }
 
+    def relays(self) -> set[object]:
+        """Those that have passed on a version."""
+        beats = read_jsonl(self.paths.heartbeat)
+        return {b["index"] for b in beats if b["role"] == "relay" and b["state"] == "passing on"}
+
     def left(self) -> list[psutil.Process]:
         """Processes of this run that are still there."""
         return processes_mentioning(str(self.folder / "r")) + processes_mentioning(

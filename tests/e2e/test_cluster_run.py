@@ -37,6 +37,8 @@ def test_a_run_outlives_its_nodes_and_follows_them(
     first, _ = nodes.add(), nodes.add()
     run_on.wait("three actors", lambda: run_on.actors() == set("012"))
     run_on.wait("updates", lambda: run_on.metric("updates") > 0)
+    # One on each of the two other nodes, and their actors have weights.
+    run_on.wait("two relays", lambda: len(run_on.relays()) == 2)
 
     # A node is lost with its actor; another one takes the free index.
     nodes.remove(first)

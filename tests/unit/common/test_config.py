@@ -208,7 +208,6 @@ def test_every_replay_endpoint_of_a_list_is_checked() -> None:
         EndpointSettings(replay_endpoint="tcp://127.0.0.1:5601,tcp://0.0.0.0:5601")
 
 
-
 def test_a_batch_larger_than_the_buffer_is_refused() -> None:
     replay = ReplaySettings(capacity=100, learning_starts=100)
 

@@ -31,7 +31,6 @@ COMMAND_LINES: dict[str, tuple[list[str], str]] = {
     "unknown preset": (["--preset", "lptop"], "--preset must be one of"),
     "contradiction": (["--fresh", "--resume", "latest"], "contradict each other"),
     "shards in one process": (["--lockstep", "--replay-shards", "2"], "has one replay server"),
-
     "setting that would be ignored": (["--stage-weights", "1-1:2"], "--curriculum must be manual"),
     "port 0": (["--replay-endpoint", "tcp://127.0.0.1:0"], "the port must be 1 to 65535"),
     "port 70000": (["--replay-endpoint", "tcp://127.0.0.1:70000"], "1 to 65535, got 70000"),

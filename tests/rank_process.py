@@ -50,7 +50,7 @@ def steering_of(update: int) -> Steering:
 
 
 def tensors_of(learner: Learner, results: Sequence[UpdateResult]) -> dict[str, Tensor]:
-    """All that updates change and tell; what was not finite is told as such."""
+    """All that updates change, and what those tell that were applied."""
     assert learner.average is not None
     groups = {
         "online": plain_state_dict(learner.online),

@@ -57,7 +57,9 @@ def tensors_of(learner: Learner, results: Sequence[UpdateResult]) -> dict[str, T
         "target": plain_state_dict(learner.target),
         "average": learner.average.tensors(),
     }
-    parts = {f"{g}/{name}": t.clone() for g, tensors in groups.items() for name, t in tensors.items()}
+    parts = {
+        f"{g}/{name}": t.clone() for g, tensors in groups.items() for name, t in tensors.items()
+    }
     told = [(one.loss, one.q_mean, one.grad_norm) for one in results if one.finite]
     counts = torch.tensor([learner.updates, learner.skipped_updates])
     return {**parts, "told": torch.tensor(told), "counts": counts}

@@ -61,7 +61,7 @@ class Training:
 
 
 def await_end(pid: int) -> None:
-    """Without collecting it: `__call__`, which this interrupts, is doing that and holds its lock."""
+    """Without collecting it: `__call__`, which this interrupts, does that and holds its lock."""
     end_s = time.monotonic() + SAVE_DEADLINE_S
     wanted = os.WEXITED | os.WNOHANG | os.WNOWAIT
     while os.waitid(os.P_PID, pid, wanted) is None and time.monotonic() < end_s:

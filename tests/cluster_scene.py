@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 
 LOOPBACK = "127.0.0.1"
 CORES = 1
-DEADLINE_S = 60.0
+DEADLINE_S = 90.0
 CLUSTER_TOML = """
 [cluster]
 address = "{address}"

@@ -32,9 +32,9 @@ def block_bytes() -> int:
 class Measured:
     """On two cores of an AMD EPYC; seconds are those of one core."""
 
-    store_s: float = 14e-6
-    """Per agent step that is stored. `benchmark.py swarm`: server's processor time."""
-    store_with_keys_s: float = 24e-6
+    store_s: float = 7.1e-6
+    """Per agent step that is stored. `benchmark.py swarm`: at the highest rate in time."""
+    store_with_keys_s: float = 18.2e-6
     """The same with keys: the lines are decrypted."""
     sample_s: float = 1 / 79_429
     """Per sample through shared memory. `benchmark.py replay`."""

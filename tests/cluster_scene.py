@@ -19,8 +19,8 @@ from tests.processes import CORRIDOR_TOML, end, processes_mentioning, start
 from tests.waiting import wait_until
 
 LOOPBACK = "127.0.0.1"
-CORES = 2
-DEADLINE_S = 60.0
+CORES = 1
+DEADLINE_S = 90.0
 CLUSTER_TOML = """
 [cluster]
 address = "{address}"

@@ -1,6 +1,6 @@
 """The tables of docs/scaling.md: what `launch/scaling.py` computes, and what the swarm measured.
 
-After a change of a constant, or with a new docs/data/swarm.json, run `python -m
+After a change of a constant, or with a new docs/swarm.json, run `python -m
 tests.scaling_tables`: it writes them anew.
 """
 
@@ -19,7 +19,7 @@ from tests.configuration_table import markers
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SCALING_DOC = DOCS / "scaling.md"
-SWARM_DATA = DOCS / "data" / "swarm.json"
+SWARM_DATA = DOCS / "swarm.json"
 """What `python launch/benchmark.py swarm --json` printed."""
 FAST = ScalingArgs(rate=600.0, actor_agent_steps_per_s=2_505.0, update_ms=2.0)
 """The native core, and an update that takes two milliseconds: an assumption."""

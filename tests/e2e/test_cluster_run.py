@@ -14,7 +14,7 @@ from tests.cluster_scene import ClusterRun, Nodes, ray_nodes
 from tests.processes import run
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

@@ -44,8 +44,8 @@ class Room:
 
     library: Library
     rules: Rules
+    streams: StreamCount
     desk: ControlDesk = field(default_factory=ControlDesk)
-    streams: StreamCount = field(default_factory=StreamCount)
     answers: BoundedCache = field(default_factory=lambda: BoundedCache(CACHED_ANSWERS))
     life: str = field(default_factory=lambda: secrets.token_hex(4))
     page: dict[str, PageFile] = field(default_factory=load_page)
@@ -59,8 +59,8 @@ class Room:
         return known
 
 
-def make_app(library: Library, rules: Rules, streams: StreamCount | None = None) -> App:
-    room = Room(library, rules, streams=streams or StreamCount())
+def make_app(library: Library, rules: Rules, streams: StreamCount) -> App:
+    room = Room(library, rules, streams)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     add_page(app, room)
     add_runs(app, room)

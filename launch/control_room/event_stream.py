@@ -29,6 +29,8 @@ class StreamCount:
     def __init__(self, limit: int = MAX_STREAMS) -> None:
         self.limit = limit
         self.open = 0
+        self.is_ending = False
+        """The control room ends, and every stream with it."""
 
     @property
     def is_full(self) -> bool:
@@ -55,7 +57,7 @@ class SharedEvents:
 
 
 class EventStream(Response):
-    """Ends when the viewer goes, stops reading, or the run is deleted."""
+    """Ends when the viewer goes, stops reading, the run is deleted, or the control room ends."""
 
     media_type = "text/event-stream"
 
@@ -82,7 +84,7 @@ class EventStream(Response):
 
     async def _follow(self, send: Send, gone: asyncio.Future[None]) -> None:
         silent_s = 0.0
-        while not gone.done():
+        while not gone.done() and not self._count.is_ending:
             event_id, event = await asyncio.to_thread(self._events.newest)
             if event_id != self._seen:
                 self._seen, silent_s = event_id, 0.0
@@ -95,6 +97,7 @@ class EventStream(Response):
                 return
             await asyncio.wait([gone], timeout=POLL_S)
             silent_s += POLL_S
+        await self._send(send, b"", more=False)
 
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:
         message: dict[str, Any] = {"type": "http.response.body", "body": body, "more_body": more}

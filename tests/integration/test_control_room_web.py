@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -222,6 +223,37 @@ def test_a_slow_client_is_let_go_and_holds_up_nobody(
     assert [connection.recv(100) for connection in slow] == [b""] * 50
     for connection in slow:
         connection.close()
+
+
+def test_a_later_request_has_no_more_time_for_its_head(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "HEADER_DEADLINE_S", 0.5)
+    whole = b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    together, apart = (socket.create_connection(("127.0.0.1", port), timeout=10.0) for _ in "ab")
+    with together, apart:
+        together.sendall(whole + b"GET / HT")
+        apart.sendall(whole)
+        first = [connection.recv(4_096) for connection in (together, apart)]
+        apart.sendall(b"GET / HT")
+
+        assert [status_of(answer) for answer in first] == [200, 200]
+        assert [together.recv(100), apart.recv(100)] == [b"", b""]
+
+
+def test_a_silent_connection_may_wait_for_its_next_request(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "HEADER_DEADLINE_S", 0.2)
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10.0) as client:
+        sockets = []
+        for _ in range(2):
+            answer = client.get("/api/runs")
+            stream = answer.extensions["network_stream"]
+            sockets.append(stream.get_extra_info("client_addr"))
+            time.sleep(0.4)
+
+    assert sockets[0] == sockets[1]
 
 
 def test_missing_torn_and_huge_files_behind_it_are_no_fault(port: int, folder: Path) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.launched_run import LaunchedRun
-from tests.processes import address_in, end, processes_mentioning, run, start
+from tests.processes import address_in, address_line, end, processes_mentioning, run, start
 from tests.run_folders import make_run
+from tests.served_room import raw_request, status_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -34,12 +36,53 @@ def test_a_signal_ends_it_without_a_word(tmp_path: Path, number: signal.Signals,
     assert (process.returncode, output) == (code, "")
 
 
+def test_the_address_that_is_printed_opens_where_it_listens_everywhere(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    words = ("launch/dashboard.py", str(tmp_path), "--host", "0.0.0.0", "--port", "0")  # noqa: S104 - with a token
+    process = start(*words, env={"WARPZONE_DASHBOARD_TOKEN": TOKEN})
+    try:
+        host, _, port = address_in(process.stdout).removeprefix("http://").rpartition(":")
+        # Whether this machine's name leads to it is up to its name server; the name must be served.
+        url, told = f"http://127.0.0.1:{port}/", {"Host": f"{host}:{port}"}
+        opened = httpx.get(url, headers=told, timeout=20.0)
+        strange = httpx.get(url, headers={"Host": f"strange.{host}:{port}"}, timeout=20.0)
+    finally:
+        end(process)
+
+    assert host == socket.gethostname().lower()
+    assert (opened.status_code, strange.status_code) == (200, 421)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_viewers_and_bad_requests_leave_no_words_behind(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    make_run(tmp_path)
+    process = start("launch/dashboard.py", str(tmp_path), "--port", "0")
+    try:
+        address = address_in(process.stdout)
+        port = int(address.rpartition(":")[2])
+        assert status_of(raw_request(port, b"\x00 garbage\r\n\r\n")) == 400
+        with httpx.stream("GET", f"{address}/api/runs/r/events", timeout=20.0) as stream:
+            lines = stream.iter_lines()
+            next(lines)
+            process.send_signal(number)
+            # Read to its end, which is a whole one and not a broken connection.
+            rest = list(lines)
+        output, _ = process.communicate(timeout=20)
+    finally:
+        end(process)
+
+    assert "event: state" in rest
+    assert (process.returncode, output) == (code, "")
+
+
 def test_the_token_is_in_no_output_and_no_file(tmp_path: Path) -> None:
     make_run(tmp_path)
     words = ("launch/dashboard.py", str(tmp_path), "--port", "0", "--allow-control")
     process = start(*words, env={"WARPZONE_DASHBOARD_TOKEN": TOKEN})
     try:
-        address = address_in(process.stdout)
+        address, told = address_line(process.stdout)
         url = f"{address}/api/runs/r/control"
         for given in (TOKEN, "wrong"):
             headers = {"Authorization": f"Bearer {given}"}
@@ -51,7 +94,7 @@ def test_the_token_is_in_no_output_and_no_file(tmp_path: Path) -> None:
         end(process)
 
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
-    assert TOKEN not in output
+    assert TOKEN not in told + output
     assert all(TOKEN.encode() not in content for content in files)
 
 

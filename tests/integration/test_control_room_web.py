@@ -12,9 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from launch.control_room import server
+from launch.control_room import library, server
+from launch.control_room.run_reader import RunReader
 from launch.control_room.security import Rules
-from tests.run_folders import beat, make_run, write_lines
+from tests.run_folders import beat, end_run, make_run, write_lines
 from tests.served_room import raw_request, served_room, status_of
 
 pytestmark = pytest.mark.integration
@@ -65,6 +66,29 @@ def test_a_run_can_be_read_whole(port: int) -> None:
     assert get(port, "/api/runs/r/log/actor-0").json() == {"lines": []}
     assert get(port, "/api/runs/r/controls").json()["allowed"] is False
     assert 'warpzone_global_step{run="r"} 1900' in get(port, "/metrics").text
+
+
+def test_prometheus_gets_runs_that_go_on_and_others_are_not_opened_for_it(
+    port: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    class CountedReader(RunReader):
+        def _forget(self) -> None:
+            opened.append(self.paths.root.name)
+            super()._forget()
+
+    monkeypatch.setattr(library, "RunReader", CountedReader)
+    names = [f"ended{number}" for number in range(library.MAX_READERS + 1)]
+    for name in names:
+        end_run(make_run(folder, name, rows=1))
+    get(port, f"/api/runs/{names[0]}/state")
+
+    pages = [get(port, "/metrics").text for _ in range(2)]
+    get(port, f"/api/runs/{names[0]}/state")
+
+    assert opened == [names[0], "r"]
+    assert all('run="r"' in page and 'run="ended' not in page for page in pages)
 
 
 def test_head_is_get_without_the_content(port: int) -> None:

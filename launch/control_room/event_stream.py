@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ POLL_S: Final = 0.5
 KEEP_ALIVE_S: Final = 15.0
 SEND_DEADLINE_S: Final = 20.0
 RETRY_MS: Final = 2_000
+CLOCK_HEADER: Final = "x-unix-time-s"
 
 
 class StreamCount:
@@ -64,7 +66,9 @@ class EventStream(Response):
     def __init__(
         self, events: SharedEvents, count: StreamCount, seen: str, is_there: Callable[[], bool]
     ) -> None:
-        super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+        # The clock by which heartbeats are judged is ours, which the browser's may differ from.
+        clock = {CLOCK_HEADER: f"{time.time():.3f}"}
+        super().__init__(headers={**clock, "cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
         self._events, self._count, self._seen, self._is_there = events, count, seen, is_there
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import socket
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+from rich.console import Console
 
+from launch.room_process import room_beside
 from tests.launched_run import LaunchedRun
 from tests.processes import address_in, address_line, end, processes_mentioning, run, start
 from tests.run_folders import make_run
@@ -103,6 +106,29 @@ def test_help_tells_how_to_use_it() -> None:
 
     assert code == 0
     assert "python launch/dashboard.py runs --allow-control" in output
+
+
+def test_a_room_that_refuses_to_open_is_told_beside_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPZONE_DASHBOARD_TOKEN", "too-short")
+    said = io.StringIO()
+    with room_beside(make_run(tmp_path), Console(file=said, width=400)):
+        wait_until("it is told", lambda: "the run goes on" in said.getvalue(), 30.0)
+
+    (address, told) = said.getvalue().splitlines()
+    assert address.startswith("control room: http://127.0.0.1:")
+    assert told.startswith("control room: ended with code 2, the run goes on; ")
+    assert "a token has at least 16 plain characters" in told
+    assert "too-short" not in told
+
+
+def test_a_room_that_is_ended_with_its_run_is_not_told(tmp_path: Path) -> None:
+    said = io.StringIO()
+    with room_beside(make_run(tmp_path), Console(file=said, width=400)):
+        pass
+
+    assert len(said.getvalue().splitlines()) == 1
 
 
 @pytest.mark.slow

@@ -86,9 +86,7 @@ def show(args: DashboardArgs) -> ExitCode:
     if socket_word:
         StopFlag.on_signals().end_with_parent(signal.SIGTERM)
         os.nice(LOW_PRIORITY)
-    listener = (
-        server.inherited(socket_word) if socket_word else server.listen(args.host, args.port)
-    )
+    listener = server.inherited(socket_word) if socket_word else server.listen(args.host, args.port)
     with listener:
         rules = security.Rules(
             host=args.host,

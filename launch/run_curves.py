@@ -46,7 +46,7 @@ def read_runs(folders: Sequence[str]) -> dict[str, RunLines]:
 
 
 def _has_place(line: dict[str, Any]) -> bool:
-    """A line may be damaged, or of a program that is older; without its place nobody can draw it."""
+    """A line may be damaged or old; without its place nobody can draw it."""
     return _are_numbers(line, "global_step", "run_time_s")
 
 

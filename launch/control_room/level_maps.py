@@ -131,7 +131,7 @@ def _ground(best: Json) -> float:
 
 
 def _xs(value: object) -> dict[str, float]:
-    """x by area."""
+    """Farthest x by area."""
     told = list(value.items())[:MAX_AREAS] if isinstance(value, Mapping) else []
     return {
         str(area): known

@@ -1,7 +1,7 @@
 """Where Mario has been, where he died and how far he came: notes for maps of the stages.
 
-One file per actor, `maps/PEER.json`, replaced now and then. A place is an area, named by the
-address of its map, and pixels in it.
+One file per actor, `maps/PEER.json`, replaced now and then; an actor that is started again goes on
+with the one it finds.
 """
 
 from __future__ import annotations
@@ -9,62 +9,35 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from actor.env.interface import Info
+from actor.stage_notes import BIN_PIXELS, Spot, StageNotes, Way, notes_from
 from common.atomic_files import write_atomic
 from common.logs import RareLog
 
 log = logging.getLogger(__name__)
 
-BIN_PIXELS: Final = 16
-MAX_DEATHS: Final = 2_000
-MAX_PATH: Final = 2_000
-MAX_FRONTIER: Final = 1_000
 WRITE_INTERVAL_S: Final = 20.0
-SCREEN_HEIGHT: Final = 256
-LEAP: Final = 128
-"""Pixels that nobody rises within an agent step: the console counts a fall out of the screen so."""
-Spot = tuple[int, int, int]
-"""Area, x, y; y is below 0 where Mario has fallen out of the screen."""
 
 
 def spot_of(info: Info) -> Spot:
     return int(info.get("area", 0)), int(info["x_pos"]), int(info.get("y_pos", 0))
 
 
-def after(before: Spot | None, spot: Spot) -> Spot:
-    """The same place, below the screen if that is where he fell: one byte tells the height."""
-    area, x, y = spot
-    if before is None or before[0] != area or y - before[2] <= LEAP:
-        return spot
-    return area, x, y - SCREEN_HEIGHT
-
-
-@dataclass(slots=True)
-class StageNotes:
-    """Of one stage."""
-
-    visits: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """Agent steps by area and bin."""
-    deaths: deque[Spot] = field(default_factory=lambda: deque(maxlen=MAX_DEATHS))
-    best_ground: int = -1
-    best_path: list[Spot] = field(default_factory=list)
-    frontier: list[tuple[int, int]] = field(default_factory=list)
-    """Agent steps of the run, pixels of ground: one for every new best."""
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "bin_pixels": BIN_PIXELS,
-            "visits": {f"{area}:{place}": count for (area, place), count in self.visits.items()},
-            "deaths": [list(spot) for spot in self.deaths],
-            "best": {"max_x": self.best_ground, "path": [list(spot) for spot in self.best_path]},
-            "frontier": [list(point) for point in self.frontier],
-        }
+def read_notes(path: Path) -> dict[str, StageNotes]:
+    """By stage; nothing where there is no such file, or one that is not ours."""
+    try:
+        stages = json.loads(path.read_bytes())["stages"]
+        return {str(stage): notes_from(told) for stage, told in dict(stages).items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, LookupError, TypeError, ValueError, RecursionError) as error:
+        log.warning("map not read, begun anew", extra={"reason": str(error)})
+        return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +46,7 @@ class EpisodeEnd:
 
     stage: str
     ground: int
+    """New ground in pixels, over all areas."""
     is_death: bool
     from_start: bool
     """False: it began in the middle, and its way is only half of one."""
@@ -85,26 +59,22 @@ class LevelNotes:
         self._path = path
         self._clock = clock
         self._written_s = clock()
-        self._stages: dict[str, StageNotes] = {}
+        self._stages = read_notes(path)
         self.run_agent_steps = 0
         """As far as the actor knows."""
         self._rare = RareLog()
 
-    def note(self, stage: str, info: Info, path: list[Spot]) -> None:
-        """`path` is that of the episode; it grows here."""
-        spot = area, x, _ = after(path[-1] if path else None, spot_of(info))
+    def note(self, stage: str, info: Info, way: Way) -> None:
+        """`way` is that of the episode; it grows here."""
+        area, x, _ = way.go_on(spot_of(info))
         self._of(stage).visits[area, x // BIN_PIXELS] += 1
-        if len(path) < MAX_PATH:
-            path.append(spot)
 
-    def end(self, end: EpisodeEnd, path: list[Spot]) -> None:
+    def end(self, end: EpisodeEnd, way: Way) -> None:
         notes = self._of(end.stage)
-        if end.is_death and path:
-            notes.deaths.append(path[-1])
-        if end.from_start and end.ground > notes.best_ground:
-            notes.best_ground, notes.best_path = end.ground, path
-            if len(notes.frontier) < MAX_FRONTIER:
-                notes.frontier.append((self.run_agent_steps, end.ground))
+        if end.is_death and way.last is not None:
+            notes.deaths.append(way.last)
+        if end.from_start:
+            notes.note_best(end.ground, way, self.run_agent_steps)
 
     def write_if_due(self) -> None:
         """A disk that is full costs the map and nothing else."""
@@ -132,13 +102,13 @@ class LanePath:
 
     def __init__(self, notes: LevelNotes) -> None:
         self._notes = notes
-        self._path: list[Spot] = []
+        self._way = Way()
 
     def begin(self) -> None:
-        self._path = []
+        self._way = Way()
 
     def note(self, stage: str, info: Info) -> None:
-        self._notes.note(stage, info, self._path)
+        self._notes.note(stage, info, self._way)
 
     def end(self, end: EpisodeEnd) -> None:
-        self._notes.end(end, self._path)
+        self._notes.end(end, self._way)

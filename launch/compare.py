@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import signal
 import sys
+
+if __name__ == "__main__":
+    # The imports below take a moment, and there is nothing to stop yet.
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
+
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,7 +19,7 @@ from rich.console import Console
 
 from common.atomic_files import write_atomic
 from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
-from common.errors import ConfigError, MarioError
+from common.errors import ConfigError, ExitCode, MarioError
 from launch.run_curves import RunLines, axis_values, axis_values_of_steps, lines_at, read_runs
 from launch.tables import make_table
 
@@ -86,6 +92,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return refuse(PROGRAM, error)
     except OSError as error:
         return refuse(PROGRAM, ConfigError(f"cannot write {error.filename}: {error.strerror}"))
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
     try:
         show(rows, is_json=args.json)
     except BrokenPipeError:
@@ -118,7 +126,7 @@ def _summary(name: str, run: RunLines, stage: str) -> Summary:
 def _first_training_clear(run: RunLines) -> Moment | None:
     for line in run.metrics:
         if line.get("clears_total"):
-            return _moment(run, int(line["global_step"]), int(line["updates"]))
+            return _moment(run, int(line["global_step"]), int(line.get("updates") or 0))
     return None
 
 

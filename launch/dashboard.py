@@ -78,44 +78,59 @@ def main(argv: Sequence[str] | None = None) -> int:
 def show(args: DashboardArgs) -> ExitCode:
     """Serve until a signal ends it."""
     # An extra that only this command needs.
-    from launch.control_room import app, library, security, server  # noqa: PLC0415
+    from launch.control_room import app, event_stream, library, security, server  # noqa: PLC0415
 
-    is_local = is_loopback(args.host)
-    token = read_token(args)
-    if not is_local and not token:
-        raise ConfigError(
-            f"--host {args.host} is open to other machines: give --token-file or --token, "
-            "or stay at 127.0.0.1 and use a tunnel (ssh -L)"
-        )
-    was_given = bool(token)
-    if args.allow_control and not was_given:
-        token = secrets.token_urlsafe(16)
-    rules = security.Rules(
-        host=args.host,
-        token=token,
-        reading_needs_token=was_given,
-        allow_control=args.allow_control,
-        names=tuple(name.lower() for name in args.names),
-    )
-    room = app.make_app(library.open_library(args.runs), rules)
+    token = choose_token(args)
+    runs = library.open_library(args.runs)
     socket_word = os.environ.get(SOCKET_VARIABLE)
     if socket_word:
         StopFlag.on_signals().end_with_parent(signal.SIGTERM)
         os.nice(LOW_PRIORITY)
-        listener = server.inherited(socket_word)
-    else:
-        listener = server.listen(args.host, args.port)
-        print(announcement(server.address_of(listener), args, token), flush=True)
+    listener = server.inherited(socket_word) if socket_word else server.listen(args.host, args.port)
     with listener:
-        return server.serve(room, listener)
+        rules = security.Rules(
+            host=args.host,
+            token=token.secret,
+            reading_needs_token=token.was_given,
+            allow_control=args.allow_control,
+            names=(server.name_of(listener), *(name.lower() for name in args.names)),
+        )
+        streams = event_stream.StreamCount()
+        room = app.make_app(runs, rules, streams)
+        if not socket_word:
+            print(announcement(server.address_of(listener), args.runs, token), flush=True)
+        return server.serve(room, streams, listener)
 
 
-def announcement(address: str, args: DashboardArgs, token: str) -> str:
-    """The token stands behind `#`: a browser keeps that part to itself."""
-    place = f"control room of {args.runs}: {address}"
-    if args.allow_control and not (args.token or args.token_file):
-        return f"{place}#token={token}\ncontrols are on for whoever has this address"
-    return f"{place}{'  (it asks for the token)' if token else ''}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """What opens the room; no secret where everybody on this machine may look."""
+
+    secret: str = ""
+    was_given: bool = False
+    """By whoever started us; if not, we made it up for the controls."""
+
+
+def choose_token(args: DashboardArgs) -> Token:
+    given = read_token(args)
+    if given:
+        return Token(secret=given, was_given=True)
+    if not is_loopback(args.host):
+        raise ConfigError(
+            f"--host {args.host} is open to other machines: give --token-file or --token, "
+            "or stay at 127.0.0.1 and use a tunnel (ssh -L)"
+        )
+    return Token(secret=secrets.token_urlsafe(16) if args.allow_control else "")
+
+
+def announcement(address: str, runs: str, token: Token) -> str:
+    """A token that we made up stands behind `#`: a browser keeps that part to itself."""
+    place = f"control room of {runs}: {address}"
+    if token.was_given:
+        return f"{place}  (it asks for the token)"
+    if token.secret:
+        return f"{place}#token={token.secret}\ncontrols are on for whoever has this address"
+    return place
 
 
 def read_token(args: DashboardArgs) -> str:

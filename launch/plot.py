@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+
+if __name__ == "__main__":
+    # The imports below take a moment, and there is nothing to stop yet.
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from common.cli import Program, command_words, parse_args, refuse
-from common.errors import ConfigError, MarioError
+from common.errors import ConfigError, ExitCode, MarioError
 from launch.plot_style import COLOURS, SUFFIXES, THEMES, ThemeName
 from launch.run_curves import RunLines, read_runs
 from launch.seed_bands import EVALUATION_BANDS, Curve, evaluation_curve, metric_curve, over_seeds
@@ -74,6 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         draw(read_series(args), args)
     except MarioError as error:
         return refuse(PROGRAM, error)
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
     print(f"wrote {args.output}")
     return 0
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from threading import Event, Thread
 from typing import Final
 
 from rich.console import Console
@@ -24,6 +25,7 @@ SOCKET_VARIABLE: Final = "WARPZONE_DASHBOARD_SOCKET"
 LOW_PRIORITY: Final = 5
 """Whoever looks must not slow down who plays and learns."""
 STOP_DEADLINE_S: Final = 3.0
+WATCH_INTERVAL_S: Final = 0.5
 
 
 def require_extra() -> None:
@@ -49,11 +51,34 @@ def room_beside(paths: RunPaths, console: Console) -> Iterator[RoomPlace]:
         process = _start(paths, listener)
         port = listener.getsockname()[1]
     address = f"http://127.0.0.1:{port}/#now/{paths.root.name}"
-    console.print(f"control room: {address}", markup=False, highlight=False, soft_wrap=True)
+    _tell(console, f"control room: {address}")
+    is_ending = Event()
+    watch = Thread(target=_tell_if_it_ends, args=(process, paths, console, is_ending), daemon=True)
+    watch.start()
     try:
         yield RoomPlace(port=port, pid=process.pid)
     finally:
+        is_ending.set()
+        watch.join()
         _end(process)
+
+
+def _tell(console: Console, words: str) -> None:
+    console.print(words, markup=False, highlight=False, soft_wrap=True)
+
+
+def _tell_if_it_ends(
+    process: subprocess.Popen[bytes], paths: RunPaths, console: Console, is_ending: Event
+) -> None:
+    """It may refuse what only it reads, such as a token; whoever opens the address must know."""
+    while not is_ending.wait(WATCH_INTERVAL_S):
+        code = process.poll()
+        if code is None:
+            continue
+        lines = paths.process_log("control_room-0").read_text("utf-8", "replace").splitlines()
+        last = lines[-1] if lines else "it left no word"
+        _tell(console, f"control room: ended with code {code}, the run goes on; {last}")
+        return
 
 
 def _start(paths: RunPaths, listener: socket.socket) -> subprocess.Popen[bytes]:

@@ -34,17 +34,28 @@ def read_runs(folders: Sequence[str]) -> dict[str, RunLines]:
         raise ConfigError("which runs? give at least one folder, for example runs/default")
     runs = {}
     for folder in folders:
-        lines = list(read_jsonl(Path(folder) / "metrics.jsonl"))
+        lines = [line for line in read_jsonl(Path(folder) / "metrics.jsonl") if _has_place(line)]
         if not lines:
-            raise ConfigError(f"{folder} holds no metrics.jsonl with lines in it")
+            raise ConfigError(
+                f"{folder} holds no metrics.jsonl with lines that tell global_step and run_time_s"
+            )
         evaluations = [line for line in read_jsonl(Path(folder) / "eval.jsonl") if _is_score(line)]
         name = Path(folder).resolve().name
         runs[folder if name in runs else name] = RunLines(metrics=lines, evaluations=evaluations)
     return runs
 
 
+def _has_place(line: dict[str, Any]) -> bool:
+    """A line may be damaged or old; without its place nobody can draw it."""
+    return _are_numbers(line, "global_step", "run_time_s")
+
+
 def _is_score(line: dict[str, Any]) -> bool:
     names = ("global_step", "clear_rate", "clear_rate_low", "clear_rate_high", "x_p50")
+    return _are_numbers(line, *names)
+
+
+def _are_numbers(line: dict[str, Any], *names: str) -> bool:
     return all(isinstance(line.get(name), int | float) for name in names)
 
 

@@ -89,9 +89,14 @@ def end(process: subprocess.Popen[str]) -> None:
 
 def address_in(output: IO[str] | None) -> str:
     """The first address of this machine that a program tells."""
+    return address_line(output)[0]
+
+
+def address_line(output: IO[str] | None) -> tuple[str, str]:
+    """The same, and the whole line that tells it."""
     for line in output or ():
-        if match := re.search(r"http://127\.0\.0\.1:\d+", line):
-            return match[0]
+        if match := re.search(r"http://[^/\s]+:\d+", line):
+            return match[0], line
     raise AssertionError("it ended without an address")
 
 

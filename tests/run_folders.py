@@ -66,6 +66,14 @@ def make_run(folder: Path, name: str = "r", *, rows: int = 20, interval_s: float
     return paths
 
 
+def end_run(paths: RunPaths) -> None:
+    """As it is long after its last process has gone."""
+    for file in (paths.root / "heartbeats").iterdir():
+        file.unlink()
+        # No process has such a number.
+        write_lines(file, [beat(file.stem, pid=2**22 + 1, time=1_000.0)])
+
+
 def note_restart(paths: RunPaths, peer: str, reason: str) -> None:
     log = paths.process_log("launcher-0")
     log.parent.mkdir(parents=True, exist_ok=True)

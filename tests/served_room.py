@@ -23,7 +23,8 @@ def served_room(
     """The port."""
     listener = listen("127.0.0.1", 0)
     port: int = listener.getsockname()[1]
-    server = make_server(make_app(Library(folder), rules or Rules(), streams))
+    streams = streams or StreamCount()
+    server = make_server(make_app(Library(folder), rules or Rules(), streams), streams)
     thread = threading.Thread(target=lambda: server.run(sockets=[listener]), daemon=True)
     thread.start()
     try:

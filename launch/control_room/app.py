@@ -20,7 +20,7 @@ from launch.control_room.episode_log import STAGE_PATTERN
 from launch.control_room.event_stream import EventStream, SharedEvents, StreamCount
 from launch.control_room.film_files import UnsatisfiableRange, read_film
 from launch.control_room.level_maps import picture_of
-from launch.control_room.library import Library
+from launch.control_room.library import MAX_READERS, Library
 from launch.control_room.machines import log_of
 from launch.control_room.page_files import PageFile, load_page
 from launch.control_room.panels import PANELS
@@ -44,8 +44,8 @@ class Room:
 
     library: Library
     rules: Rules
+    streams: StreamCount
     desk: ControlDesk = field(default_factory=ControlDesk)
-    streams: StreamCount = field(default_factory=StreamCount)
     answers: BoundedCache = field(default_factory=lambda: BoundedCache(CACHED_ANSWERS))
     life: str = field(default_factory=lambda: secrets.token_hex(4))
     page: dict[str, PageFile] = field(default_factory=load_page)
@@ -54,13 +54,13 @@ class Room:
     def events_of(self, reader: RunReader) -> SharedEvents:
         known = self.events.get(reader)
         if known is None:
-            self.events.clear() if len(self.events) > MAX_EXPOSED else None
+            self.events.clear() if len(self.events) >= MAX_READERS else None
             known = self.events[reader] = SharedEvents(reader, f"{self.life}{secrets.token_hex(2)}")
         return known
 
 
-def make_app(library: Library, rules: Rules, streams: StreamCount | None = None) -> App:
-    room = Room(library, rules, streams=streams or StreamCount())
+def make_app(library: Library, rules: Rules, streams: StreamCount) -> App:
+    room = Room(library, rules, streams)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     add_page(app, room)
     add_runs(app, room)
@@ -118,7 +118,7 @@ def add_runs(app: FastAPI, room: Room) -> None:
     def curves(run: str, request: Request) -> Response:
         reader = reader_of(room, run)
         query = CurveQuery.of(dict(request.query_params))
-        key = (id(reader), reader.metrics.seen, len(reader.evaluations), query)
+        key = (reader.serial, reader.metrics.seen, len(reader.evaluations), query)
         return answer(room.answers.get(key, lambda: as_json(draw(reader, query))))
 
     @app.api_route("/api/runs/{run}/log/{peer}", methods=READ)
@@ -141,16 +141,12 @@ def add_runs(app: FastAPI, room: Room) -> None:
 
 
 def _active_states(room: Room) -> list[Json]:
-    """Of the runs that were written to lately: Prometheus asks for what is now."""
-    states: list[Json] = []
-    for name in room.library.names()[:MAX_EXPOSED]:
-        reader = room.library.reader(name)
-        if reader is None:
-            continue
+    """Of the runs that go on: Prometheus asks for what is now."""
+    names = room.library.names_going_on(MAX_EXPOSED)
+    readers = [reader for name in names if (reader := room.library.reader(name)) is not None]
+    for reader in readers:
         reader.look()
-        if not reader.state().get("over") or len(states) == 0:
-            states.append(reader.state())
-    return states
+    return [reader.state() for reader in readers]
 
 
 def _match(pattern: re.Pattern[str], word: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ POLL_S: Final = 0.5
 KEEP_ALIVE_S: Final = 15.0
 SEND_DEADLINE_S: Final = 20.0
 RETRY_MS: Final = 2_000
+CLOCK_HEADER: Final = "x-unix-time-s"
 
 
 class StreamCount:
@@ -29,6 +31,8 @@ class StreamCount:
     def __init__(self, limit: int = MAX_STREAMS) -> None:
         self.limit = limit
         self.open = 0
+        self.is_ending = False
+        """The control room ends, and every stream with it."""
 
     @property
     def is_full(self) -> bool:
@@ -55,14 +59,16 @@ class SharedEvents:
 
 
 class EventStream(Response):
-    """Ends when the viewer goes, stops reading, or the run is deleted."""
+    """Ends when the viewer goes, stops reading, the run is deleted, or the control room ends."""
 
     media_type = "text/event-stream"
 
     def __init__(
         self, events: SharedEvents, count: StreamCount, seen: str, is_there: Callable[[], bool]
     ) -> None:
-        super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+        # The clock by which heartbeats are judged is ours, which the browser's may differ from.
+        clock = {CLOCK_HEADER: f"{time.time():.3f}"}
+        super().__init__(headers={**clock, "cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
         self._events, self._count, self._seen, self._is_there = events, count, seen, is_there
 
@@ -82,7 +88,7 @@ class EventStream(Response):
 
     async def _follow(self, send: Send, gone: asyncio.Future[None]) -> None:
         silent_s = 0.0
-        while not gone.done():
+        while not gone.done() and not self._count.is_ending:
             event_id, event = await asyncio.to_thread(self._events.newest)
             if event_id != self._seen:
                 self._seen, silent_s = event_id, 0.0
@@ -95,6 +101,7 @@ class EventStream(Response):
                 return
             await asyncio.wait([gone], timeout=POLL_S)
             silent_s += POLL_S
+        await self._send(send, b"", more=False)
 
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:
         message: dict[str, Any] = {"type": "http.response.body", "body": body, "more_body": more}

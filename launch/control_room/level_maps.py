@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,12 @@ MAX_MAPS: Final = 64
 MAX_DEATHS: Final = 6_000
 MAX_PATH: Final = 2_000
 MAX_BINS: Final = 20_000
+MAX_FRONTIER: Final = 1_000
+MAX_AREAS: Final = 64
+AREA_PATTERN: Final = re.compile(r"\d{1,6}")
 Json = dict[str, object]
+Steps = list[tuple[float, float]]
+"""Agent steps and an x."""
 
 
 def map_files(folder: Path) -> list[Path]:
@@ -54,15 +60,15 @@ def stage_map(maps: Sequence[Json], stage: str, episodes: EpisodeLog) -> Json:
     deaths = [place for part in parts for place in _places(part.get("deaths"), MAX_DEATHS)]
     if not deaths:
         deaths = [[area, x, y] for x, y in episodes.deaths(stage)]
-    best = max((_best(part) for part in parts), key=lambda one: one[0], default=(0.0, []))
+    best = max((_best(part) for part in parts), key=_ground, default={})
     return {
         "stage": stage,
         "area": area,
         "bin_pixels": int(next((number(p.get("bin_pixels")) or 16 for p in parts), 16)),
         "visits": dict(visits.most_common(MAX_BINS)),
         "deaths": deaths[-MAX_DEATHS:],
-        "best": {"max_x": best[0], "path": best[1]},
-        "frontier": _frontier(parts) or episodes.frontier(stage),
+        "best": {"max_x": _xs(best.get("max_x")), "path": _places(best.get("path"), MAX_PATH)},
+        "frontier": _frontier(parts) or {str(area): episodes.frontier(stage)},
         "actors": len(parts),
     }
 
@@ -110,26 +116,45 @@ def _places(value: object, limit: int) -> list[list[float | None]]:
     return [
         [number(part) for part in place]
         for place in value[-limit:]
-        if isinstance(place, list) and len(place) == 3  # noqa: PLR2004 - area, x, y
+        if isinstance(place, list) and len(place) == 3  # noqa: PLR2004 - area, x, y; steps, area, x
     ]
 
 
-def _best(part: Json) -> tuple[float, list[list[float | None]]]:
+def _best(part: Json) -> Json:
     best = part.get("best")
-    if not isinstance(best, Mapping):
-        return 0.0, []
-    return number(best.get("max_x")) or 0.0, _places(best.get("path"), MAX_PATH)
+    return best if isinstance(best, dict) else {}
 
 
-def _frontier(parts: Sequence[Json]) -> list[tuple[float, float]]:
-    """The farthest x of all actors over agent steps, one for each number of them."""
-    told = []
+def _ground(best: Json) -> float:
+    """By which episodes are compared: x begins anew behind a pipe."""
+    return number(best.get("ground")) or 0.0
+
+
+def _xs(value: object) -> dict[str, float]:
+    """Farthest x by area."""
+    told = list(value.items())[:MAX_AREAS] if isinstance(value, Mapping) else []
+    return {
+        str(area): known
+        for area, x in told
+        if AREA_PATTERN.fullmatch(str(area)) and (known := number(x)) is not None
+    }
+
+
+def _frontier(parts: Sequence[Json]) -> dict[str, Steps]:
+    """By area: the farthest x of all actors over agent steps."""
+    told: dict[str, Steps] = {}
     for part in parts:
-        steps = part.get("frontier")
-        for entry in steps if isinstance(steps, list) else []:
-            if isinstance(entry, list) and len(entry) == 2:  # noqa: PLR2004 - agent steps, x
-                told.append((number(entry[0]) or 0.0, number(entry[1]) or 0.0))
-    rising: list[tuple[float, float]] = []
+        for step, area, x in _places(part.get("frontier"), MAX_FRONTIER):
+            if step is None or area is None or x is None:
+                continue
+            if str(int(area)) in told or len(told) < MAX_AREAS:
+                told.setdefault(str(int(area)), []).append((step, x))
+    return {area: _rising(steps) for area, steps in told.items()}
+
+
+def _rising(told: Steps) -> Steps:
+    """One for each number of agent steps."""
+    rising: Steps = []
     for step, x in sorted(told):
         if rising and rising[-1][0] == step:
             rising[-1] = (step, max(x, rising[-1][1]))

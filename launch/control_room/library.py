@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count, islice
 from pathlib import Path
 from typing import Final
 
 from common.errors import ConfigError
 from common.ids import RUN_NAME_PATTERN
 from common.run_paths import RunPaths
+from launch.control_room.machines import goes_on
 from launch.control_room.run_reader import RunReader
 from launch.control_room.safe_files import modified_s
 
 MAX_READERS: Final = 12
 """More runs than this are not kept in memory at once; the one not looked at for longest goes."""
 MAX_RUNS: Final = 500
+MAX_JUDGED: Final = 60
 MARKS: Final = ("metrics.jsonl", "config.json", "heartbeats")
 """What makes a folder a run."""
 
@@ -29,6 +34,7 @@ class Library:
     only: str = ""
     """The one run that is shown, where a run was given in place of a folder of runs."""
     _readers: OrderedDict[str, RunReader] = field(default_factory=OrderedDict)
+    _serials: Iterator[int] = field(default_factory=count)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def names(self) -> list[str]:
@@ -43,6 +49,13 @@ class Library:
     def changed_s(self, name: str) -> float:
         root = self.folder / name
         return max((modified_s(root / mark) or 0.0 for mark in MARKS), default=0.0)
+
+    def names_going_on(self, limit: int) -> list[str]:
+        """Of the runs that changed last, those that are not over."""
+        now_s = time.time()
+        names = self.names()[:MAX_JUDGED]
+        going_on = (name for name in names if goes_on(RunPaths(self.folder / name), now_s))
+        return list(islice(going_on, limit))
 
     def _is_run(self, name: str) -> bool:
         if RUN_NAME_PATTERN.fullmatch(name) is None or ".." in name:
@@ -61,7 +74,8 @@ class Library:
                 return None
             reader = self._readers.get(name)
             if reader is None:
-                reader = self._readers[name] = RunReader(RunPaths(self.folder / name))
+                paths = RunPaths(self.folder / name)
+                reader = self._readers[name] = RunReader(paths, serials=self._serials)
             self._readers.move_to_end(name)
             while len(self._readers) > MAX_READERS:
                 self._readers.popitem(last=False)

@@ -6,6 +6,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
 
 import psutil
@@ -13,16 +14,18 @@ import psutil
 from common.ids import PEER_ID_PATTERN
 from common.run_paths import RunPaths
 from launch.control_room.now import number
-from launch.control_room.safe_files import read_bytes, tail_lines, tail_records
+from launch.control_room.safe_files import read_bytes, read_object, tail_lines, tail_records
 
 Beats = Mapping[str, Sequence[Mapping[str, object]]]
 """The newest heartbeats by process, oldest first."""
 Level = Literal["good", "waiting", "bad", "ended"]
 BEAT_TAIL_BYTES: Final = 96 * 1024
+LAST_BEAT_BYTES: Final = 8 * 1024
 LOG_TAIL_BYTES: Final = 256 * 1024
 SPARK_BEATS: Final = 60
 MAX_PROCESSES: Final = 256
 MAX_RESTARTS: Final = 200
+DEFAULT_INTERVAL_S: Final = 5.0
 ROLE_ORDER: Final = ("learner", "replay_server", "relay", "actor", "evaluator")
 END_LINE: Final = re.compile(
     r"^(?P<when>\S+ \S+) \w+ \[.*?\] process ended(?P<how>, restarting| for good) "
@@ -63,13 +66,40 @@ def lived_at(pid: int, unix_s: float) -> bool:
 
 def read_beats(paths: RunPaths) -> dict[str, list[dict[str, object]]]:
     """The newest heartbeats of every process, by its name, oldest first."""
-    try:
-        files = sorted((paths.root / "heartbeats").glob("*.jsonl"))
-    except OSError:
-        return {}
-    named = [file for file in files if PEER_ID_PATTERN.fullmatch(file.stem)][:MAX_PROCESSES]
-    beats = {file.stem: tail_records(file, BEAT_TAIL_BYTES)[-SPARK_BEATS:] for file in named}
+    files = _beat_files(paths)
+    beats = {file.stem: tail_records(file, BEAT_TAIL_BYTES)[-SPARK_BEATS:] for file in files}
     return {peer: records for peer, records in beats.items() if records}
+
+
+def _beat_files(paths: RunPaths) -> list[Path]:
+    """Of many actors some are left out, of the other roles none."""
+    try:
+        files = list((paths.root / "heartbeats").glob("*.jsonl"))
+    except OSError:
+        return []
+    named = [file for file in files if PEER_ID_PATTERN.fullmatch(file.stem)]
+    return sorted(named, key=lambda file: _rank(file.stem))[:MAX_PROCESSES]
+
+
+def _rank(peer: str) -> tuple[bool, int, int]:
+    return peer.startswith("actor-"), *_place(peer)
+
+
+def interval_of(config: Mapping[str, object]) -> float:
+    """Seconds between two heartbeats, from the config.json of a run."""
+    settings = config.get("settings")
+    run = settings.get("run") if isinstance(settings, Mapping) else None
+    told = run.get("metrics_interval_s") if isinstance(run, Mapping) else None
+    return number(told) or DEFAULT_INTERVAL_S
+
+
+def goes_on(paths: RunPaths, now_s: float) -> bool:
+    """Judged from the last heartbeats alone: no more is read of a run that is over."""
+    interval_s = interval_of(read_object(paths.config) or {})
+    files = _beat_files(paths)
+    beats = {file.stem: tail_records(file, LAST_BEAT_BYTES)[-1:] for file in files}
+    told = {peer: records for peer, records in beats.items() if records}
+    return not is_over(told, paths, Life(now_s=now_s, interval_s=interval_s, lives_here=lived_at))
 
 
 def is_over(beats: Beats, paths: RunPaths, life: Life) -> bool:

@@ -13,7 +13,8 @@ from launch.control_room.episode_log import STAGE_PATTERN
 from launch.control_room.now import number
 
 PREFIX: Final = "warpzone_"
-MAX_RUNS: Final = 20
+MAX_RUNS: Final = 8
+"""Fewer than the library keeps readers for: a scrape must not push out those of viewers."""
 UNITLESS: Final = frozenset({"time"})
 PROCESS_FIELDS: Final = {
     "progress_per_s": "agent steps, messages or updates per second",

@@ -8,7 +8,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 from typing import Final
 
 import numpy as np
@@ -23,6 +24,7 @@ from launch.control_room.machines import (
     Life,
     describe_gpus,
     describe_processes,
+    interval_of,
     lived_at,
     read_beats,
     read_ends,
@@ -46,14 +48,19 @@ MAX_EVALUATIONS: Final = 20_000
 SHOWN_EVALUATIONS: Final = 12
 SPARK_POINTS: Final = 60
 SPARK_ROWS: Final = 600
-DEFAULT_INTERVAL_S: Final = 5.0
 
 
 class RunReader:
     """Call `look` before reading; everything else is what was seen then."""
 
-    def __init__(self, paths: RunPaths, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        paths: RunPaths,
+        clock: Callable[[], float] = time.time,
+        serials: Iterator[int] | None = None,
+    ) -> None:
         self.paths = paths
+        self._serials = serials or count()
         self.live = LiveFrames(paths.root / "live", clock)
         self.revision = 0
         """Grows when a look has found something new."""
@@ -67,6 +74,8 @@ class RunReader:
         self._state: dict[str, object] = {}
 
     def _forget(self) -> None:
+        self.serial = next(self._serials)
+        """Of what was read since: answers that were made of it are kept under this number."""
         self.metrics = MetricTable()
         self.evaluations: deque[dict[str, object]] = deque(maxlen=MAX_EVALUATIONS)
         self.episodes = EpisodeLog()
@@ -122,7 +131,7 @@ class RunReader:
 
     def _describe(self, now_s: float) -> dict[str, object]:
         beats = read_beats(self.paths)
-        interval_s = number(self.setting("run", "metrics_interval_s")) or DEFAULT_INTERVAL_S
+        interval_s = interval_of(self.config)
         life = Life(now_s=now_s, interval_s=interval_s, lives_here=lived_at)
         state = run_state(beats, self.paths, life)
         learning_starts = number(self.setting("replay", "learning_starts"))
@@ -151,7 +160,7 @@ class RunReader:
         return {**about, "max_agent_steps": self.setting("run", "max_agent_steps")}
 
     def _sparks(self) -> dict[str, list[float | None]]:
-        """The last ten minutes or so, a point for every few lines."""
+        """The last lines, a point for every few of them."""
         every = max(1, min(self.metrics.rows, SPARK_ROWS) // SPARK_POINTS)
         sparks = {}
         for name in SPARK_NAMES:

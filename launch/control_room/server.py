@@ -10,11 +10,13 @@ import signal
 import socket
 from typing import Final
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from common.endpoints import is_loopback
 from common.errors import ConfigError, ExitCode
+from launch.control_room.event_stream import StreamCount
 from launch.control_room.security import MAX_HEADER_BYTES, App
 
 MAX_CONNECTIONS: Final = 400
@@ -24,15 +26,66 @@ STOP_DEADLINE_S: Final = 1
 
 
 class PatientProtocol(H11Protocol):
-    """Lets go of a connection that has not sent a whole request head in time."""
+    """Lets go of a connection that has begun a request head and not ended it in time.
+
+    The first head has begun with the connection, a later one with its first byte: how long a
+    connection may be silent between two requests is uvicorn's to watch.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.loop.call_later(HEADER_DEADLINE_S, self._end_unless_asked)
+        self._watch_head(is_begun=True)
 
-    def _end_unless_asked(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.close()
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch_head(is_begun=self._is_head_begun())
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        # The next request may have come together with the one before, or a part of it.
+        self._watch_head(is_begun=self._is_head_begun())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._watch_head(is_begun=False)
+        super().connection_lost(exc)
+
+    def _is_head_begun(self) -> bool:
+        is_first = self.cycle is None
+        return self.conn.their_state is h11.IDLE and (is_first or bool(self.conn.trailing_data[0]))
+
+    def _watch_head(self, *, is_begun: bool) -> None:
+        """Bytes that come while a head is begun do not put off its end."""
+        if is_begun and self._deadline is None:
+            self._deadline = self.loop.call_later(HEADER_DEADLINE_S, self.transport.close)
+        elif not is_begun and self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+class OwnFaults(logging.Filter):
+    """Of what uvicorn tells, only a fault of ours: who asked for what is not ours to keep."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        fault = record.exc_info[1] if record.exc_info else None
+        # A request that the end of the control room has cut short is none.
+        return fault is not None and not isinstance(fault, asyncio.CancelledError)
+
+
+OWN_FAULTS: Final = OwnFaults()
+
+
+class RoomServer(uvicorn.Server):
+    """Ends the streams of its viewers when it ends: uvicorn would wait for them."""
+
+    def __init__(self, config: uvicorn.Config, streams: StreamCount) -> None:
+        super().__init__(config)
+        self._streams = streams
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._streams.is_ending = True
+        await super().shutdown(sockets)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -58,15 +111,19 @@ def _why_not(host: str, port: int, error: OSError | OverflowError) -> str:
     return f"cannot listen at {host} port {port}: {error}; choose another --host or --port"
 
 
-def address_of(listener: socket.socket) -> str:
-    """For a browser on this machine where that is possible."""
-    host, port = listener.getsockname()[:2]
+def name_of(listener: socket.socket) -> str:
+    """Under which a browser finds it: its address, or this machine's name where it has all."""
+    host = str(listener.getsockname()[0])
     if host in ("0.0.0.0", "::"):  # noqa: S104 - told, not bound
-        host = socket.gethostname()
-    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+        return socket.gethostname().lower()
+    return f"[{host}]" if ":" in host else host
 
 
-def make_server(app: App) -> uvicorn.Server:
+def address_of(listener: socket.socket) -> str:
+    return f"http://{name_of(listener)}:{listener.getsockname()[1]}/"
+
+
+def make_server(app: App, streams: StreamCount) -> RoomServer:
     """Bounded in connections, headers and waits; it keeps no log of who asked for what."""
     config = uvicorn.Config(
         app,
@@ -84,17 +141,17 @@ def make_server(app: App) -> uvicorn.Server:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=STOP_DEADLINE_S,
     )
-    # What uvicorn tells of requests goes nowhere: addresses are not ours to keep.
-    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
-    return uvicorn.Server(config)
+    # The logger that uvicorn writes to, faults or not.
+    logging.getLogger("uvicorn.error").addFilter(OWN_FAULTS)
+    return RoomServer(config, streams)
 
 
-def serve(app: App, listener: socket.socket) -> ExitCode:
+def serve(app: App, streams: StreamCount, listener: socket.socket) -> ExitCode:
     """Until SIGINT, which is raised, or SIGTERM."""
     ended: list[int] = []
     # uvicorn ends in order and then raises the signal once more, for us.
     signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
-    make_server(app).run(sockets=[listener])
+    make_server(app, streams).run(sockets=[listener])
     return ExitCode.TERMINATED if ended else ExitCode.DONE
 
 

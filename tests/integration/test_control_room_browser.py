@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import threading
 import time
@@ -93,6 +94,18 @@ def test_curves_move_while_the_run_goes_on(browser: Browser, room: tuple[str, Pa
         before = number_of(page, panel, "data-last")
 
         wait_until("curves move", lambda: number_of(page, panel, "data-last") > before, 30.0)
+
+
+def test_a_browser_whose_clock_is_wrong_calls_nobody_silent(
+    browser: Browser, room: tuple[str, Path]
+) -> None:
+    with opened_page(browser) as page:
+        page.add_init_script("const now = Date.now; Date.now = () => now() + 3_600_000;")
+        page.goto(f"{room[0]}#machines/r")
+        row = page.locator('[data-process="actor-0"]')
+
+        expect(row).to_have_attribute("data-level", "good")
+        expect(row.locator(".age")).to_have_text(re.compile(r"^\d s$"))
 
 
 def test_the_game_is_seen_live_and_only_while_somebody_looks(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from launch.control_room import server
+from launch.control_room import library, server
+from launch.control_room.run_reader import RunReader
 from launch.control_room.security import Rules
-from tests.run_folders import beat, make_run, write_lines
+from tests.run_folders import beat, end_run, make_run, write_lines
 from tests.served_room import raw_request, served_room, status_of
 
 pytestmark = pytest.mark.integration
@@ -64,6 +66,29 @@ def test_a_run_can_be_read_whole(port: int) -> None:
     assert get(port, "/api/runs/r/log/actor-0").json() == {"lines": []}
     assert get(port, "/api/runs/r/controls").json()["allowed"] is False
     assert 'warpzone_global_step{run="r"} 1900' in get(port, "/metrics").text
+
+
+def test_prometheus_gets_runs_that_go_on_and_others_are_not_opened_for_it(
+    port: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    class CountedReader(RunReader):
+        def _forget(self) -> None:
+            opened.append(self.paths.root.name)
+            super()._forget()
+
+    monkeypatch.setattr(library, "RunReader", CountedReader)
+    names = [f"ended{number}" for number in range(library.MAX_READERS + 1)]
+    for name in names:
+        end_run(make_run(folder, name, rows=1))
+    get(port, f"/api/runs/{names[0]}/state")
+
+    pages = [get(port, "/metrics").text for _ in range(2)]
+    get(port, f"/api/runs/{names[0]}/state")
+
+    assert opened == [names[0], "r"]
+    assert all('run="r"' in page and 'run="ended' not in page for page in pages)
 
 
 def test_head_is_get_without_the_content(port: int) -> None:
@@ -222,6 +247,37 @@ def test_a_slow_client_is_let_go_and_holds_up_nobody(
     assert [connection.recv(100) for connection in slow] == [b""] * 50
     for connection in slow:
         connection.close()
+
+
+def test_a_later_request_has_no_more_time_for_its_head(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "HEADER_DEADLINE_S", 0.5)
+    whole = b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    together, apart = (socket.create_connection(("127.0.0.1", port), timeout=10.0) for _ in "ab")
+    with together, apart:
+        together.sendall(whole + b"GET / HT")
+        apart.sendall(whole)
+        first = [connection.recv(4_096) for connection in (together, apart)]
+        apart.sendall(b"GET / HT")
+
+        assert [status_of(answer) for answer in first] == [200, 200]
+        assert [together.recv(100), apart.recv(100)] == [b"", b""]
+
+
+def test_a_silent_connection_may_wait_for_its_next_request(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "HEADER_DEADLINE_S", 0.2)
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10.0) as client:
+        sockets = []
+        for _ in range(2):
+            answer = client.get("/api/runs")
+            stream = answer.extensions["network_stream"]
+            sockets.append(stream.get_extra_info("client_addr"))
+            time.sleep(0.4)
+
+    assert sockets[0] == sockets[1]
 
 
 def test_missing_torn_and_huge_files_behind_it_are_no_fault(port: int, folder: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import ExitCode
+from launch import compare
 from launch.compare import keep_curves, main, summaries
 from launch.run_curves import read_runs
 
@@ -113,3 +114,25 @@ def test_a_folder_that_is_no_run_is_refused(
 ) -> None:
     assert main([str(tmp_path)]) == ExitCode.CONFIGURATION
     assert "metrics.jsonl" in capsys.readouterr().err
+
+
+def test_lines_that_lack_their_place_are_left_out(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a", RATES)
+    with (run / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"updates": 3}\n{"global_step": 9, "run_time_s": null}\n')
+
+    (summary,) = summaries("a", read_runs([str(run)])["a"])
+
+    assert summary.agent_steps == 40_000
+
+
+def test_ctrl_c_ends_it_without_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compare, "summaries", interrupted)
+
+    assert main([str(write_run(tmp_path / "a", RATES))]) == int(ExitCode.INTERRUPTED)
+    assert capsys.readouterr() == ("", "")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from launch import dashboard
-from launch.dashboard import TOKEN_VARIABLE, DashboardArgs, announcement, read_token
+from launch.dashboard import TOKEN_VARIABLE, DashboardArgs, announcement, choose_token, read_token
 
 TOKEN = "sixteen-characters-or-more"  # noqa: S105 - of this test
 
@@ -99,11 +99,34 @@ def test_a_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     assert read_token(DashboardArgs()) == TOKEN
 
 
-def test_a_token_that_was_given_is_not_printed_and_one_that_was_made_up_is() -> None:
-    given = DashboardArgs(token=TOKEN, allow_control=True)
-    made_up = DashboardArgs(allow_control=True)
-
-    assert TOKEN not in announcement("http://127.0.0.1:1/", given, TOKEN)
-    assert f"http://127.0.0.1:1/#token={TOKEN}" in announcement(
-        "http://127.0.0.1:1/", made_up, TOKEN
+@pytest.mark.parametrize("way", ["flag", "file", "environment"])
+def test_a_token_that_was_given_is_not_printed(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "token"
+    file.touch(mode=0o600)
+    file.write_text(TOKEN, encoding="utf-8")
+    if way == "environment":
+        monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
+    args = DashboardArgs(
+        token=TOKEN if way == "flag" else "",
+        token_file=str(file) if way == "file" else "",
+        allow_control=True,
     )
+
+    token = choose_token(args)
+
+    assert token.secret == TOKEN
+    assert TOKEN not in announcement("http://127.0.0.1:1/", "runs", token)
+
+
+def test_a_token_that_was_made_up_is_printed() -> None:
+    token = choose_token(DashboardArgs(allow_control=True))
+
+    told = announcement("http://127.0.0.1:1/", "runs", token)
+
+    assert f"http://127.0.0.1:1/#token={token.secret}" in told
+
+
+def test_without_controls_nobody_needs_a_token_here() -> None:
+    assert choose_token(DashboardArgs()).secret == ""

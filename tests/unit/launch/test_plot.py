@@ -6,6 +6,7 @@ from pathlib import Path
 import cv2
 import pytest
 
+from launch import plot
 from launch.plot import main
 from launch.plot_style import COLOURS
 
@@ -125,3 +126,32 @@ def test_wrong_words_are_refused_in_one_line(
     assert code == 2
     assert expected in said
     assert said.count("\n") == 1
+
+
+def test_a_line_that_lacks_its_place_is_left_out(seeds: list[str], tmp_path: Path) -> None:
+    with (Path(seeds[0]) / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"avg_return": 3.0}\n{"global_step": null, "run_time_s": 1.0}\n')
+
+    for axis in ("steps", "minutes"):
+        assert main([seeds[0], "--x", axis, "-o", str(tmp_path / "curves.svg")]) == 0
+
+
+def test_a_run_without_one_usable_line_is_refused(
+    seeds: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (Path(seeds[0]) / "metrics.jsonl").write_text('{"avg_return": 3.0}\n', encoding="utf-8")
+
+    assert main([seeds[0]]) == 2
+    assert "lines that tell global_step and run_time_s" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_it_without_a_word(
+    seeds: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plot, "draw", interrupted)
+
+    assert main(seeds) == 130
+    assert capsys.readouterr() == ("", "")

@@ -55,6 +55,11 @@ export async function postJson(path, value) {
   return { ok: response.ok, told };
 }
 
+// Seconds since 1970 by the server's clock, as far as the last stream told it.
+let aheadS = 0;
+
+export const serverNow = () => Date.now() / 1000 + aheadS;
+
 export const runPath = (run, rest) => `/api/runs/${encodeURIComponent(run)}/${rest}`;
 
 // Server-sent events by fetch, which can send headers as EventSource cannot. It comes back by
@@ -83,6 +88,7 @@ export class Events {
         });
         if (response.status === 404) return this.handlers.onGone();
         if (!response.ok) throw new Error(String(response.status));
+        aheadS = Number(response.headers.get("X-Unix-Time-S")) - Date.now() / 1000;
         this.handlers.onLink("good", "connected");
         await this.read(response.body.getReader());
       } catch (error) {

@@ -1,6 +1,6 @@
 // Machines: every process and GPU, its state and why it was started again.
 
-import { getJson, runPath } from "./api.js";
+import { getJson, runPath, serverNow } from "./api.js";
 import { el, fill, spark } from "./dom.js";
 import { count, duration, figure } from "./words.js";
 
@@ -48,7 +48,7 @@ export class MachinesView {
           "article",
           { class: "card kpi" },
           el("h2", {}, `GPU ${gpu.index} ${gpu.name ?? ""}`),
-          el("div", { class: "value" }, gpu.util_percent === null ? "–" : `${figure(gpu.util_percent)} %`, el("small", {}, `${figure(gpu.temperature_c)} °C`)),
+          el("div", { class: "value" }, gpu.util_percent === null ? "–" : `${figure(gpu.util_percent)} %`, el("small", {}, ` ${figure(gpu.temperature_c)} °C`)),
           el("div", { class: "sub" }, `${count(gpu.mem_used_mb)} of ${count(gpu.mem_total_mb)} MB, ${figure(gpu.power_w)} W`),
           gpu.error ? el("div", { class: "sub" }, gpu.error) : "",
         ),
@@ -96,7 +96,7 @@ class ProcessRow {
   }
 
   tick(process, state) {
-    const silent = Date.now() / 1000 - process.beat.time;
+    const silent = serverNow() - process.beat.time;
     const isLate = process.level !== "ended" && process.level !== "bad" && silent > state.silent_after_s + 1;
     const level = isLate ? "bad" : process.level;
     this.root.dataset.level = level;

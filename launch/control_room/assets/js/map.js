@@ -92,7 +92,9 @@ export class MapView {
     const deaths = told.deaths.filter((place) => place[0] === area && place[1] !== null);
     const bins = Object.entries(told.visits).map(([place, steps]) => [...place.split(":").map(Number), steps]).filter((bin) => bin[0] === area);
     const path = told.best.path.filter((place) => place[0] === area);
-    const farthest = Math.max(told.best.max_x, told.frontier.at(-1)?.[1] ?? 0, ...deaths.map((place) => place[1]), ...bins.map((bin) => (bin[1] + 1) * told.bin_pixels));
+    const frontier = told.frontier[area] ?? [];
+    const bestX = told.best.max_x[area] ?? 0;
+    const farthest = Math.max(bestX, frontier.at(-1)?.[1] ?? 0, ...deaths.map((place) => place[1]), ...bins.map((bin) => (bin[1] + 1) * told.bin_pixels));
     const width = Math.max(this.picture?.width ?? 0, farthest + 64, 512);
     const ratio = Math.max(1, Math.min(2, devicePixelRatio || 1));
     this.canvas.width = width * ratio;
@@ -104,10 +106,10 @@ export class MapView {
     this.drawStage(context, width);
     if (this.layers.has("visits")) this.drawVisits(context, bins, told.bin_pixels);
     if (this.layers.has("path")) this.drawPath(context, path);
-    if (this.layers.has("frontier")) this.drawFrontier(context, told);
+    if (this.layers.has("frontier")) this.drawFrontier(context, frontier);
     if (this.layers.has("deaths")) this.drawDeaths(context, deaths);
-    this.showUnder(deaths, bins, path);
-    this.showFrontier(told.frontier);
+    this.showUnder(deaths, bins, path.length ? `line: best episode, x ${count(bestX)}` : "no path was kept yet");
+    this.showFrontier(frontier);
   }
 
   drawStage(context, width) {
@@ -166,8 +168,8 @@ export class MapView {
     context.stroke();
   }
 
-  drawFrontier(context, told) {
-    const x = told.frontier.at(-1)?.[1];
+  drawFrontier(context, frontier) {
+    const x = frontier.at(-1)?.[1];
     if (!x) return;
     context.strokeStyle = colour("--c3");
     context.setLineDash([5, 4]);
@@ -178,14 +180,14 @@ export class MapView {
     context.setLineDash([]);
   }
 
-  showUnder(deaths, bins, path) {
+  showUnder(deaths, bins, best) {
     const steps = bins.reduce((sum, bin) => sum + bin[2], 0);
     const scale = el("span", { class: "scale", style: { background: `linear-gradient(90deg, ${heatColour(0.05, 0.5)}, ${heatColour(0.5, 0.9)}, ${heatColour(1, 1)})` } });
     fill(
       this.under,
       el("span", {}, "few", scale, "many of ", el("b", {}, count(deaths.length)), " deaths"),
       el("span", {}, `bars: ${short(steps)} agent steps by place`),
-      el("span", {}, path.length ? `line: best episode, x ${count(this.told.best.max_x)}` : "no path was kept yet"),
+      el("span", {}, best),
       el("span", { class: "faint" }, this.picture ? "" : "the picture of this stage comes with its first evaluation"),
     );
   }

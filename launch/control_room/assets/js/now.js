@@ -125,7 +125,7 @@ function kpi(title, value, small, sub, values) {
     "article",
     { class: "card kpi" },
     el("h2", {}, title),
-    el("div", { class: "value" }, value, small ? el("small", {}, small) : ""),
+    el("div", { class: "value" }, value, small ? el("small", {}, ` ${small}`) : ""),
     el("div", { class: "sub", title: sub }, sub),
     spark(values ?? []),
   );
@@ -138,7 +138,7 @@ function evaluationCard(one) {
     "article",
     { class: "card kpi", title: "share of greedy episodes that clear, with its 95 % Wilson interval" },
     el("h2", {}, "Evaluation clear rate"),
-    el("div", { class: "value" }, percent(one.clear_rate), el("small", {}, `${percent(one.clear_rate_low)} to ${percent(one.clear_rate_high)}`)),
+    el("div", { class: "value" }, percent(one.clear_rate), el("small", {}, ` ${percent(one.clear_rate_low)} to ${percent(one.clear_rate_high)}`)),
     el("div", { class: "sub" }, `${one.stage ?? "?"}: ${count(one.clears)} of ${count(one.episodes)} at ${short(one.global_step)}`),
     el("div", { class: "interval" }, el("span", { class: "range", style: span }), el("span", { class: "point", style: { left: `${100 * one.clear_rate}%` } })),
   );

@@ -1,5 +1,7 @@
 // Numbers and times in words.
 
+import { serverNow } from "./api.js";
+
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
 export function count(value, digits = 0) {
@@ -40,7 +42,7 @@ export function duration(seconds) {
 }
 
 export function ago(seconds) {
-  const age = Date.now() / 1000 - seconds;
+  const age = serverNow() - seconds;
   return age < 2 ? "now" : `${duration(age)} ago`;
 }
 

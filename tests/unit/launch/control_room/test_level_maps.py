@@ -21,12 +21,12 @@ def episode(**values: object) -> dict[str, object]:
 
 def test_actors_are_added_up() -> None:
     maps = [
-        actor_map(visits={"37:0": 5, "2:1": 1}, deaths=[[37, 10, 79]], frontier=[[10, 100]]),
+        actor_map(visits={"37:0": 5, "2:1": 1}, deaths=[[37, 10, 79]], frontier=[[10, 37, 100]]),
         actor_map(
             visits={"37:0": 7},
             deaths=[[37, 20, None]],
-            best={"max_x": 900, "path": [[37, 1, 79]]},
-            frontier=[[5, 50], [20, 300]],
+            best={"ground": 860, "max_x": {"37": 900}, "path": [[37, 1, 79]]},
+            frontier=[[5, 37, 50], [20, 37, 300], [20, 2, 90]],
         ),
     ]
 
@@ -35,17 +35,33 @@ def test_actors_are_added_up() -> None:
     assert told["visits"] == {"37:0": 12, "2:1": 1}
     assert told["area"] == 37
     assert told["deaths"] == [[37, 10, 79], [37, 20, None]]
-    assert told["best"] == {"max_x": 900.0, "path": [[37, 1, 79]]}
-    assert told["frontier"] == [(5.0, 50.0), (10.0, 100.0), (20.0, 300.0)]
+    assert told["best"] == {"max_x": {"37": 900.0}, "path": [[37, 1, 79]]}
+    rising = [(5.0, 50.0), (10.0, 100.0), (20.0, 300.0)]
+    assert told["frontier"] == {"37": rising, "2": [(20.0, 90.0)]}
+
+
+def test_the_best_episode_is_that_with_the_most_ground_whatever_its_x() -> None:
+    maps = [
+        actor_map(best={"ground": 2_000, "max_x": {"37": 1_000, "2": 200}, "path": [[2, 200, 79]]}),
+        actor_map(best={"ground": 1_400, "max_x": {"37": 1_440}, "path": [[37, 1_440, 79]]}),
+    ]
+
+    told: Any = stage_map(maps, "1-1", EpisodeLog())
+
+    assert told["best"]["max_x"] == {"37": 1_000.0, "2": 200.0}
+    assert told["best"]["path"] == [[2, 200, 79]]
 
 
 def test_the_frontier_has_one_place_for_each_number_of_steps() -> None:
-    maps = [actor_map(frontier=[[10, 100], [20, 300]]), actor_map(frontier=[[10, 80], [20, 900]])]
+    maps = [
+        actor_map(frontier=[[10, 37, 100], [20, 37, 300]]),
+        actor_map(frontier=[[10, 37, 80], [20, 37, 900]]),
+    ]
 
     told = stage_map(maps, "1-1", EpisodeLog())
 
     # A chart finds its range from places that differ.
-    assert told["frontier"] == [(10.0, 100.0), (20.0, 900.0)]
+    assert told["frontier"] == {"37": [(10.0, 100.0), (20.0, 900.0)]}
 
 
 def test_without_maps_episodes_tell_where_runs_were_lost() -> None:
@@ -63,7 +79,7 @@ def test_without_maps_episodes_tell_where_runs_were_lost() -> None:
     told = stage_map([], "1-1", episodes)
 
     assert told["deaths"] == [[0, 690.0, 79.0], [0, 50.0, None]]
-    assert told["frontier"] == [(10.0, 700.0), (20.0, 3_161.0)]
+    assert told["frontier"] == {"0": [(10.0, 700.0), (20.0, 3_161.0)]}
     assert stage_names([], episodes) == ["1-1"]
 
 
@@ -72,6 +88,7 @@ def test_maps_of_strangers_are_taken_apart_carefully() -> None:
         {"stages": 3},
         {"stages": {"1-1": [], "../x": {}}},
         actor_map(visits=[1], deaths={"a": 1}, best=3, frontier="no"),
+        actor_map(best={"ground": 9, "max_x": {"<b>": 1, "37": "far"}}, frontier=[[1, 2], "f"]),
         actor_map(visits={"x" * 99: "many", "37:1": 4}, deaths=[[1], "d", [37, "a", 2]]),
     ]
 
@@ -79,6 +96,7 @@ def test_maps_of_strangers_are_taken_apart_carefully() -> None:
 
     assert told["visits"] == {"37:1": 4}
     assert told["deaths"] == [[37.0, None, 2.0]]
+    assert told["best"] == {"max_x": {}, "path": []}
     assert stage_names(odd, EpisodeLog()) == ["1-1"]
 
 

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from launch.control_room import machines
+from launch.control_room.library import MAX_READERS, Library
+from launch.control_room.machines import read_beats
+from launch.control_room.prometheus import MAX_RUNS
+from launch.control_room.run_reader import RunReader
+from tests.run_folders import beat, end_run, make_run, write_lines
+
+
+def test_runs_that_go_on_are_told_from_their_heartbeats_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        make_run(tmp_path, name, rows=1)
+    end_run(make_run(tmp_path, "ended", rows=1))
+    monkeypatch.setattr(Library, "reader", None)
+
+    found = Library(tmp_path).names_going_on(8)
+
+    assert sorted(found) == ["a", "b", "c"]
+    assert len(Library(tmp_path).names_going_on(2)) == 2
+
+
+def test_readers_are_left_for_viewers_whatever_prometheus_asks() -> None:
+    assert MAX_RUNS < MAX_READERS
+
+
+def test_no_two_readers_have_the_same_serial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("launch.control_room.library.MAX_READERS", 1)
+    for name in "ab":
+        make_run(tmp_path, name, rows=1)
+    library = Library(tmp_path)
+
+    readers = [reader for name in "abab" if (reader := library.reader(name)) is not None]
+
+    assert len({reader.serial for reader in readers}) == 4
+
+
+def test_a_run_that_began_anew_has_another_serial(tmp_path: Path) -> None:
+    paths = make_run(tmp_path, rows=3)
+    reader = RunReader(paths, clock=iter(range(100)).__next__)
+    reader.look()
+    before = reader.serial, reader.metrics.seen
+
+    paths.metrics.write_bytes(b"")
+    reader.look()
+
+    assert before == (0, 3)
+    assert reader.serial != before[0]
+
+
+def test_of_many_actors_some_are_left_out_and_of_the_other_roles_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machines, "MAX_PROCESSES", 6)
+    paths = make_run(tmp_path)
+    peers = [f"actor-{index}" for index in range(2, 12)]
+    for peer in (*peers, "replay_server-0", "evaluator-0"):
+        write_lines(paths.process_heartbeat(peer), [beat(peer)])
+
+    kept = ["learner-0", "replay_server-0", "evaluator-0", "actor-0", "actor-1", "actor-2"]
+    assert list(read_beats(paths)) == kept

@@ -51,9 +51,7 @@ class OpenSink:
 def run(effort: Effort) -> Result:
     ways = inference_contenders(compiles=not effort.quick)
     notes = [] if effort.quick or any(COMPILED in way for way in ways) else [NOT_COMPILED]
-    inference = measure(
-        Bench(contenders=ways, clock=time.thread_time), effort.turns(500, 20)
-    )
+    inference = measure(Bench(contenders=ways, clock=time.thread_time), effort.turns(500, 20))
     versions = Bench(contenders=preparing_contenders(), clock=time.thread_time)
     preparing = measure(versions, effort.turns(20, 2))
     playing = measure(bench_actor(), effort.turns(200, 10))

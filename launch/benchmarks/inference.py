@@ -71,9 +71,7 @@ def _scripted(network: QuantileNetwork, given: tuple[torch.Tensor, torch.Tensor]
         return torch.jit.freeze(torch.jit.trace(network, given))  # type: ignore[no-untyped-call]
 
 
-def _compiled(
-    network: QuantileNetwork, given: tuple[torch.Tensor, torch.Tensor]
-) -> Work | None:
+def _compiled(network: QuantileNetwork, given: tuple[torch.Tensor, torch.Tensor]) -> Work | None:
     """None where torch finds no compiler that it can use."""
     work = _call(torch.compile(network), given)
     try:

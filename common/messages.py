@@ -17,6 +17,8 @@ MAX_HEADER_BYTES = 64 * 1024
 MAX_ARRAYS = 16
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 COUNTER_MAX = 2**63 - 1
+MAX_CREDIT_SAMPLES = 1e15
+"""As good as without end; a slack may be set to any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ PeerId = Annotated[str, Text(48, r"[a-z][a-z_]{0,31}-[0-9]{1,6}")]
 RunName = Annotated[str, Text(80, r"[A-Za-z0-9][A-Za-z0-9._-]*")]
 ShortText = Annotated[str, Text(400)]
 Mass = Annotated[float, Range(0, 1e18)]
-Samples = Annotated[float, Range(-1e18, 1e18)]
+Samples = Annotated[float, Range(-MAX_CREDIT_SAMPLES, MAX_CREDIT_SAMPLES)]
 Scalar = int | float | str | bool | None
 Record = Annotated[dict[str, Scalar], Range(0, 200)]
 """At most 200 named scalars."""

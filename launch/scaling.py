@@ -21,7 +21,7 @@ limit. The constants are those of docs/scaling.md, with the commands that measur
 
 Examples:
   python launch/scaling.py
-  python launch/scaling.py --rate 600 --actor-agent-steps-per-s 2505
+  python launch/scaling.py --rate 600 --actor-agent-steps-per-s 2086
   python launch/scaling.py --update-ms 2 --network-gbit 25
 """,
 )
@@ -115,7 +115,7 @@ class Page:
     def needs(self) -> Iterator[str]:
         names = "environments per process | processes | shards | ranks | relays | regions"
         machines = "machines that play | others | machine-hours per billion agent steps"
-        yield f"| actors | {names} | {machines} | in the way |"
+        yield f"| actors | {names} | {machines} | one run has at most |"
         yield f"|---:|{'---:|' * 9}---|"
         for one in self.answers:
             need = one.needs
@@ -126,7 +126,7 @@ class Page:
                 *(need.playing_machines, need.other_machines, hours),
             )
             cells = " | ".join(f"{number:,.0f}" for number in numbers)
-            yield f"| {one.actors:,} | {cells} | {need.obstacle or 'nothing'} |"
+            yield f"| {one.actors:,} | {cells} | {need.obstacle or 'enough'} |"
 
 
 def _share(load: float) -> str:

@@ -6,10 +6,12 @@ Every constant names the command that measures it; docs/scaling.md tells on what
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from common.config import Settings
+from common.config_learning import MAX_SHARDS
 from common.config_play import MAX_ACTORS
+from common.ranks import MAX_RANKS
 from common.transport_guard import MAX_CONNECTIONS
 
 BUSY = 0.7
@@ -32,12 +34,13 @@ def block_bytes() -> int:
 class Measured:
     """On two cores of an AMD EPYC; seconds are those of one core."""
 
-    store_s: float = 17.5e-6
-    """Per agent step that is stored. `benchmark.py swarm`: server's processor time."""
-    store_with_keys_s: float = 27.4e-6
+    store_s: float = 10.5e-6
+    """Per agent step that is stored. `benchmark.py swarm`: at the highest rate in time."""
+    store_with_keys_s: float = 14.4e-6
     """The same with keys: the lines are decrypted."""
-    sealed_bytes_per_s: float = 754e6
-    """That a core encrypts or decrypts: what keys add to storing. `benchmark.py swarm`."""
+    sealed_bytes_per_s: float = 760e6
+    """That a core decrypts, and encrypts: what keys add to storing at one and the same rate.
+    `benchmark.py swarm`."""
     sample_s: float = 1 / 79_429
     """Per sample through shared memory. `benchmark.py replay`."""
     update_s: float = 26.9e-3
@@ -47,7 +50,7 @@ class Measured:
     What each subscriber costs besides is in `sealed_bytes_per_s`."""
     version_bytes: float = 5.7e6
     """A version on the wire. docs/protocol.md."""
-    actor_agent_steps_per_s: float = 168.0
+    actor_agent_steps_per_s: float = 153.0
     """Of a core that plays on nes_py, four environments. `benchmark.py actor`."""
 
 
@@ -127,8 +130,8 @@ class Needs:
     """Relays between the learner and those of the machines; 0: none."""
     playing_machines: int
     other_machines: int
-    obstacle: str
-    """What one run has not enough of, whatever is added; empty: nothing."""
+    obstacle: str = ""
+    """What one run cannot have so many of; empty: it can."""
 
     @property
     def machines(self) -> int:
@@ -195,7 +198,7 @@ def needs_of(world: World, actors: int, loads: Loads) -> Needs:
         math.ceil(processes / world.max_lines),
     )
     ranks = math.ceil(loads.learner_core)
-    return Needs(
+    needs = Needs(
         envs_per_actor=envs_per_actor,
         processes=processes,
         shards=shards,
@@ -204,8 +207,8 @@ def needs_of(world: World, actors: int, loads: Loads) -> Needs:
         regions=math.ceil(playing / per_sender) if has_relays and playing > per_sender else 0,
         playing_machines=playing,
         other_machines=_other_machines(world, shards, ranks, loads),
-        obstacle=_obstacle(world, processes, playing if has_relays else processes),
     )
+    return replace(needs, obstacle=_obstacle(world, needs))
 
 
 def _envs_per_actor(world: World, actors: int) -> int:
@@ -219,23 +222,23 @@ def _actors_per_machine(world: World, envs_per_actor: int) -> int:
     return max(1, math.floor(world.cores * world.envs_per_core / envs_per_actor))
 
 
-def _obstacle(world: World, processes: int, subscribers: int) -> str:
+def _obstacle(world: World, needs: Needs) -> str:
     """Each actor has a line to the learner for what it tells, each subscriber one for weights."""
-    lines = processes + subscribers
-    if lines > world.max_lines:
-        return f"{lines:,} connections to the learner, which takes {world.max_lines:,.0f}"
-    if processes > MAX_ACTORS:
-        return f"{processes:,} actor processes; a run has {MAX_ACTORS:,}"
-    return ""
+    lines = needs.processes + (needs.relays or needs.processes)
+    limits = (
+        ("ranks", needs.ranks, MAX_RANKS),
+        ("shards", needs.shards, MAX_SHARDS),
+        ("processes", needs.processes, MAX_ACTORS),
+        ("connections to the learner", lines, world.max_lines),
+    )
+    over = (f"{most:,.0f} {name}, not {count:,}" for name, count, most in limits if count > most)
+    return "; ".join(over)
 
 
 def _subscribers_per_sender(world: World) -> int:
     """Of a learner or a relay: by its network, and by the core that encrypts."""
     measured = world.measured
-    sending_s = max(
-        measured.version_bytes / world.network_bytes_per_s,
-        world.seal_version_s,
-    )
+    sending_s = max(measured.version_bytes / world.network_bytes_per_s, world.seal_version_s)
     return max(1, math.floor(BUSY * world.publish_s / sending_s))
 
 

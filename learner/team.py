@@ -91,8 +91,9 @@ class Team:
         except RuntimeError as error:
             # All that torch raises here is one, a timeout included.
             self._is_whole = False
-            first_line = str(error).partition("\n")[0][:300]
+            # The rest is advice that does not fit here.
+            what = str(error).partition("\n")[0].partition(". ")[0][:300]
             raise RanksLost(
                 f"another of the {self.place.ranks} learner ranks ended or does not answer: "
-                f"{first_line}; all begin again from the newest checkpoint"
+                f"{what}; all begin again from the newest checkpoint"
             ) from error

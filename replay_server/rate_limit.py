@@ -14,6 +14,7 @@ from typing import Any
 
 from common.checkpoint_files import JsonValue
 from common.errors import ConfigError
+from common.messages import MAX_CREDIT_SAMPLES
 
 
 class Gate(Enum):
@@ -131,7 +132,9 @@ class RateLimiter:
         return gate(self.counts, self.limit)
 
     def credit(self) -> float:
-        return credit_samples(self.counts, self.limit)
+        """Cut to what a message may carry."""
+        credit = credit_samples(self.counts, self.limit)
+        return min(max(credit, -MAX_CREDIT_SAMPLES), MAX_CREDIT_SAMPLES)
 
     def add_inserted(self, items: int) -> None:
         self.counts = replace(self.counts, inserted=self.counts.inserted + items)

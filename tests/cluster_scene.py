@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from common.jsonl import last_record
+from common.jsonl import last_record, read_jsonl
 from common.run_paths import RunPaths
 from tests.processes import CORRIDOR_TOML, end, processes_mentioning, start
 from tests.waiting import wait_until
@@ -87,7 +87,7 @@ class ClusterRun:
         config = folder / "cluster.toml"
         corridor = CORRIDOR_TOML.replace("actors = 2\n", "")
         section = CLUSTER_TOML.format(
-            address=nodes.address, per_node=2, node_dir=folder / "elsewhere"
+            address=nodes.address, per_node=1, node_dir=folder / "elsewhere"
         )
         config.write_text(section + corridor, encoding="utf-8")
         self.words = ("--config", str(config), "--runs-dir", str(folder), "--run", "r")
@@ -118,6 +118,10 @@ class ClusterRun:
             return condition()
 
         return wait_until(what, is_there, DEADLINE_S)
+
+    def told(self) -> list[object]:
+        """Numbers of environments of which the learner was told."""
+        return [line["value"] for line in read_jsonl(self.paths.control_log)]
 
     def wait_for_steps(self) -> None:
         """Until the run has gone on for a while from now."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from learner.ranked_training import RankedTraining
 from learner.shared_state import share_state
 from learner.team import Team
 from learner.training import Steering, Training
-from learner.update import Learner, UpdateSettings
+from learner.update import Learner, UpdateResult, UpdateSettings
 from tests.learner_factory import random_batch, tiny_learner
 from tests.rank_scene import HandFedSource
 
@@ -48,17 +49,20 @@ def steering_of(update: int) -> Steering:
     return Steering(learning_rate=SETTINGS.learning_rate / (1 + update), beta=BETA)
 
 
-def tensors_of(learner: Learner) -> dict[str, Tensor]:
-    """All that an update changes."""
+def tensors_of(learner: Learner, results: Sequence[UpdateResult]) -> dict[str, Tensor]:
+    """All that updates change, and what those tell that were applied."""
     assert learner.average is not None
     groups = {
         "online": plain_state_dict(learner.online),
         "target": plain_state_dict(learner.target),
         "average": learner.average.tensors(),
     }
-    return {
-        f"{g}/{name}": tensor.clone() for g, ts in groups.items() for name, tensor in ts.items()
+    parts = {
+        f"{g}/{name}": t.clone() for g, tensors in groups.items() for name, t in tensors.items()
     }
+    told = [(one.loss, one.q_mean, one.grad_norm) for one in results if one.finite]
+    counts = torch.tensor([learner.updates, learner.skipped_updates])
+    return {**parts, "told": torch.tensor(told), "counts": counts}
 
 
 def _same(steering: Steering) -> Steering:
@@ -72,8 +76,9 @@ def main(folder: Path, place: Place, updates: int) -> None:
     # Another seed on every rank: they begin equal because rank 0 shares its state.
     learner = tiny_learner(SETTINGS, seed=place.rank)
     share_state(team, learner)
-    source = HandFedSource()
-    training = RankedTraining(Training(learner, source, uses=1), team)
+    source, results = HandFedSource(), list[UpdateResult]()
+    alone = Training(learner, source, uses=1, tell=results.append)
+    training = RankedTraining(alone, team)
     rows = slice(place.rank * WHOLE // place.ranks, (place.rank + 1) * WHOLE // place.ranks)
     for update in range(updates):
         batch, priorities = whole_batch(update)
@@ -85,8 +90,7 @@ def main(folder: Path, place: Place, updates: int) -> None:
         assert training.turn(partial(_same, steering), stops=False)
     training.leave()
     training.part()
-    counters = {"updates": learner.updates, "skipped": learner.skipped_updates}
-    tensors = tensors_of(learner) | {name: torch.tensor(n) for name, n in counters.items()}
+    tensors = tensors_of(learner, results)
     save_file(tensors, folder / f"rank-{place.rank}.safetensors")
     team.close()
 

@@ -127,9 +127,9 @@ class Swarm:
     def pace(self, agent_steps_per_s: float) -> None:
         """From now on each line has a block at this rate; 0: whenever its window has room."""
         self._period_s = self._press.num_items / agent_steps_per_s if agent_steps_per_s else 0.0
-        began_s = time.monotonic()
+        began_s, count = time.monotonic(), len(self.lines)
         self._due = [
-            (began_s + self._random.random() * self._period_s, place)
+            (began_s + (place + self._random.random()) * self._period_s / count, place)
             for place, line in enumerate(self.lines)
             if not line.is_held
         ]

@@ -9,11 +9,10 @@ from pathlib import PurePath
 
 from common.endpoints import is_loopback, parse_tcp
 from common.errors import MarioError
-from common.resume import find_resume
 from common.settings_files import settings_to_dict
 from launch.fleet.fleet import FleetNode
 from launch.fleet.node_keys import KEYS_FOLDER, NodeKeys
-from launch.fleet.orders import Begin
+from launch.fleet.orders import GOES_ON, Begin
 from launch.fleet.placement import NodeFacts
 from launch.learner_control import ask_learner, request_for
 from launch.run_dir import write_config
@@ -21,7 +20,7 @@ from launch.session import Session
 
 log = logging.getLogger(__name__)
 
-TELL_TIMEOUT_S = 0.5
+TELL_TIMEOUT_S = 1.0
 TELL_AGAIN_S = 2.0
 WHO = "launch/cluster.py"
 
@@ -110,6 +109,5 @@ class FleetHome:
         log.info("the learner knows", extra={"environments": settings.actor.num_envs})
 
     def _resume_of(self, node: FleetNode) -> str:
-        """A supervisor that comes back finds checkpoints of this start."""
-        newer = find_resume(self.session.paths.root) if node.is_home and node.has_begun else None
-        return str(newer.path) if newer is not None else self.session.resume_word
+        """The learner of a supervisor that is gone may still be saving."""
+        return GOES_ON if node.has_begun else self.session.resume_word

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from common.config import Settings
 from common.errors import ExitCode, MarioError
+from common.file_lock import held_lock
 from common.ids import Incarnation, peer_id
 from common.logs import configure_logging
 from common.run_paths import RunPaths
 from common.settings_files import settings_from_dict
 from launch.fleet.node_keys import write_node_keys
-from launch.fleet.orders import Begin, Orders, Plain, Report
+from launch.fleet.orders import GOES_ON, Begin, Orders, Plain, Report
 from launch.open_files import ensure_open_files
 from launch.plan import ProcessSpec, count_processes, plan_processes
 from launch.run_dir import make_run_dir, write_config
@@ -25,6 +27,8 @@ log = logging.getLogger(__name__)
 
 SHOWN = ("state", "progress_per_s", "cpu_percent", "rss_mb")
 """Of a heartbeat, what the view at home shows; the whole one goes to the learner."""
+SUCCESSION_S = 90.0
+"""For a supervisor whose warden is gone: it still stops everything in order."""
 
 
 class Node:
@@ -36,6 +40,7 @@ class Node:
         self._supervisor = Supervisor([], min_actors=0)
         self._stopped = False
         self._problem: MarioError | None = None
+        self._held = ExitStack()
 
     def obey(self, orders: Orders) -> Report:
         """Change what is not as ordered; how everything is now."""
@@ -70,6 +75,7 @@ class Node:
         if not begin.is_home:
             make_run_dir(paths)
         paths.refuse_links()
+        self._succeed(paths)
         name = peer_id("launcher", begin.number)
         configure_logging(settings.run.run, "launcher", begin.number, paths.process_log(name))
         if begin.keys:
@@ -79,6 +85,13 @@ class Node:
         if not begin.is_home:
             self._note_total(total, is_new=True)
         self._supervisor.add([s for s in self._planned() if begin.is_home and s.role != "actor"])
+
+    def _succeed(self, paths: RunPaths) -> None:
+        """Two supervisors would start each program twice."""
+        lock = paths.role_lock("launcher")
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        busy = f"{paths.root} still has a supervisor: process {{pid}}; end it, then start again"
+        self._held.enter_context(held_lock(lock, busy=busy, wait_s=SUCCESSION_S))
 
     def _follow(self, begin: Begin, orders: Orders) -> None:
         self._supervisor.raise_incarnation(Incarnation(orders.floor))
@@ -99,7 +112,10 @@ class Node:
 
     def _planned(self) -> Sequence[ProcessSpec]:
         resume = self._begin.resume if self._begin is not None else "none"
-        return plan_processes(self._settings, RunPaths.of(self._settings.run), resume=resume)
+        specs = plan_processes(self._settings, RunPaths.of(self._settings.run), resume=resume)
+        if resume != GOES_ON:
+            return specs
+        return [replace(spec, argv=spec.restart_argv) for spec in specs]
 
     def _actors(self) -> set[str]:
         return {c.spec.name for c in self._supervisor.children if c.spec.role == "actor"}

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from common.errors import MarioError
 
 MAX_MESSAGE_BYTES = 1 << 20
+GOES_ON = "auto"
 PLAIN = (str, int, float, bool, bytes, type(None))
 Plain = dict[str, object]
 
@@ -41,6 +42,7 @@ class Begin:
     is_home: bool
     """Whether the replay server, the learner and the evaluator run here."""
     resume: str = "none"
+    """A checkpoint, none, or auto: the newest when a program starts, as after a crash."""
     keys: dict[str, str] = field(default_factory=dict)
     """Key files by name, for a node that has none."""
 

@@ -27,6 +27,14 @@ sys.path.insert(0, os.path.dirname(command))
 runpy.run_path(command, run_name="__main__")
 """
 """Starts a command and sends Ctrl-C as soon as it listens."""
+ASKED_FOR_HELP = """
+import atexit, os, runpy, sys
+atexit.register(lambda: print("torch loaded:", "torch" in sys.modules))
+command = sys.argv.pop(1)
+sys.path.insert(0, os.path.dirname(command))
+runpy.run_path(command, run_name="__main__")
+"""
+"""Starts a command and says at the end whether it has waited for torch."""
 IMPATIENT = ("launch/metrics_summary.py", "launch/backfill_global_step.py", "launch/local.py")
 
 
@@ -37,11 +45,12 @@ def test_no_command_is_overlooked() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=str)
-def test_help_shows_examples(command: Path) -> None:
-    code, output = run(str(command), "--help", timeout_s=110)
+def test_help_shows_examples_and_does_not_wait_for_torch(command: Path) -> None:
+    code, output = run("-c", ASKED_FOR_HELP, str(command), "--help", timeout_s=110)
 
     assert code == 0, output
     assert "Examples:" in output
+    assert "torch loaded: False" in output
 
 
 @pytest.mark.parametrize("command", IMPATIENT)

@@ -281,6 +281,8 @@ def test_controls_refuse_what_is_not_a_small_json_request(folder: Path) -> None:
         assert httpx.post(url, content=b"x" * 10_000, headers=json_type).status_code == 413
         assert httpx.post(url, content=b"{", headers=json_type).status_code == 400
         # No learner answers here.
-        refused = httpx.post(url, json={"name": "stop", "who": "viewer"}, headers=bearer, timeout=30)
+        refused = httpx.post(
+            url, json={"name": "stop", "who": "viewer"}, headers=bearer, timeout=30
+        )
 
     assert (refused.status_code, "is the run going on?" in refused.text) == (504, True)

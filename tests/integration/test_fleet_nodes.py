@@ -14,7 +14,6 @@ import pytest
 from common.checkpoint_files import list_numbered, verify_checkpoint
 from common.config import Settings
 from common.jsonl import last_record, read_jsonl
-from common.resume import find_resume
 from common.run_paths import RunPaths
 from common.settings_files import load_settings, settings_to_dict
 from launch.fleet.node_keys import NodeKeys
@@ -44,9 +43,7 @@ class Scene:
         write_config(self.paths, self.settings)
         self.home, self.other = Warden(), Warden()
 
-    def begin_home(self) -> Begin:
-        newest = find_resume(self.paths.root)
-        resume = "none" if newest is None else str(newest.path)
+    def begin_home(self, resume: str = "none") -> Begin:
         values = settings_to_dict(self.settings)
         return Begin(settings=values, number=1, is_home=True, resume=resume)
 
@@ -89,7 +86,7 @@ def test_two_nodes_train_and_a_lost_supervisor_goes_on_from_a_saved_state(scene:
         scene.tell(scene.other, [1])
         return scene.tell(scene.home, [0])
 
-    wait_until("updates", lambda: bool(go_on()) and scene.metric("updates") > 20, DEADLINE_S)
+    wait_until("updates", lambda: bool(go_on()) and scene.metric("updates") > 0, DEADLINE_S)
     beats = list(read_jsonl(scene.paths.heartbeat))
     assert {beat["index"] for beat in beats if beat["role"] == "actor"} == {0, 1}
     assert (scene.folder / "there/r/logs/actor-1.log").exists()
@@ -104,11 +101,9 @@ def test_two_nodes_train_and_a_lost_supervisor_goes_on_from_a_saved_state(scene:
     verify_checkpoint(list_numbered(scene.paths.checkpoints)[0])
 
     steps = scene.metric("global_step")
-    report = scene.tell(scene.home, [0], scene.begin_home())
+    report = scene.tell(scene.home, [0], scene.begin_home("auto"))
     assert report.begun
-    wait_until(
-        "more steps", lambda: bool(go_on()) and scene.metric("global_step") > steps + 200, 60
-    )
+    wait_until("more steps", lambda: bool(go_on()) and scene.metric("global_step") > steps + 50, 60)
 
     # The end of the orders is the end of the node, in order.
     scene.close()

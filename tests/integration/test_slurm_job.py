@@ -6,6 +6,7 @@ import os
 import runpy
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from common.checkpoint_files import list_numbered
+from tests.process_system import START_DEADLINE_S
 from tests.processes import ROOT, write_corridor
 from tests.waiting import wait_until
 
@@ -83,7 +85,7 @@ def test_a_run_that_ends_by_itself_gives_its_exit_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_a_preempted_job_of_submitit_saves_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,15 +100,21 @@ def test_a_preempted_job_of_submitit_saves_and_goes_on(
     def interrupt(*_: object) -> None:
         training.again = training.checkpoint()
 
-    previous = signal.signal(signal.SIGALRM, interrupt)
+    def preempt() -> None:
+        wait_until("a checkpoint", lambda: bool(list_numbered(checkpoints)), START_DEADLINE_S)
+        main = threading.main_thread().ident or 0
+        signal.pthread_kill(main, signal.SIGUSR2)
+
+    previous = signal.signal(signal.SIGUSR2, interrupt)
+    preemption = threading.Thread(target=preempt)
+    preemption.start()
     try:
-        signal.setitimer(signal.ITIMER_REAL, 15.0)
         code = training()
     finally:
-        signal.signal(signal.SIGALRM, previous)
+        preemption.join()
+        signal.signal(signal.SIGUSR2, previous)
 
     assert code == 143
-    saved = list_numbered(checkpoints)
-    assert saved
+    assert list_numbered(checkpoints)
     again = training.again.function
     assert (again.words, again.process) == (words, None)

@@ -7,9 +7,12 @@ its own folder; nothing of the run goes through it.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -47,13 +50,22 @@ class Training:
 
     def checkpoint(self) -> submitit.helpers.DelayedSubmission:
         """In the handler of the signal: the launcher saves and ends, then the job is queued."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait(SAVE_DEADLINE_S)
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(self.process.pid, signal.SIGTERM)
+                await_end(self.process.pid)
         return submitit.helpers.DelayedSubmission(Training(self.words))
 
     __submitit_checkpoint__ = checkpoint
     """The name that newer versions look for."""
+
+
+def await_end(pid: int) -> None:
+    """Without collecting it: `__call__`, which this interrupts, does that and holds its lock."""
+    end_s = time.monotonic() + SAVE_DEADLINE_S
+    wanted = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    while os.waitid(os.P_PID, pid, wanted) is None and time.monotonic() < end_s:
+        time.sleep(0.2)
 
 
 def submit(words: Sequence[str], cluster: str | None = None) -> submitit.Job[int]:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -13,7 +14,7 @@ from rich.console import Console
 from common.errors import BenchmarkFailed
 from launch import benchmark
 from launch.benchmark import BENCHES, BenchArgs, main
-from launch.benchmarks.measure import Result, Row
+from launch.benchmarks.measure import Effort, Result, Row
 from launch.benchmarks.report import as_json, machine_facts, show, write_csv
 
 
@@ -244,6 +245,36 @@ def test_nothing_is_said_to_be_missing_when_all_was_measured(
 
     assert main(["env", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["notes"] == ["note of env"]
+
+
+def test_one_that_fails_does_not_keep_the_others_from_being_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def load(module: str) -> SimpleNamespace:
+        def run(_effort: Effort) -> Result:
+            if module.endswith("per"):
+                raise BenchmarkFailed("the server ended")
+            return Result([_row("core", "frame/s", 1.0, None)])
+
+        return SimpleNamespace(run=run)
+
+    monkeypatch.setattr(benchmark, "import_module", load)
+    monkeypatch.setattr(benchmark, "load_torch", lambda: None)
+
+    assert main(["all", "--json", "--csv", str(tmp_path)]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["notes"] == ["per failed: the server ended"]
+    assert [name for name, rows in document["results"].items() if not rows] == ["per"]
+    # What found nothing has no file.
+    kept = {path.name.split("_")[1] for path in tmp_path.iterdir()}
+    assert kept == document["results"].keys() - {"per"}
+    assert main(["per"]) == 2
+
+
+def test_all_leaves_out_what_is_about_many_machines_and_viewers() -> None:
+    names = benchmark.chosen(BenchArgs())
+
+    assert BENCHES.keys() - set(names) == {"watching", "cluster", "swarm"}
 
 
 def test_a_result_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:

@@ -106,17 +106,30 @@ def test_cores_that_play_are_enough_and_an_actor_has_no_more_than_one(actors: in
     assert needs.processes * cores_per_actor <= needs.playing_machines * world.cores
 
 
-def test_a_run_that_cannot_be_is_told_of_and_one_that_can_has_its_connections() -> None:
-    for actors in (10, 100, 1_000, 10_000):
+def test_a_run_that_can_be_has_its_connections() -> None:
+    for actors in (10, 100, 1_000):
         needs = answer_for(World(), actors).needs
         assert needs.obstacle == ""
         assert needs.processes + (needs.relays or needs.processes) <= MAX_CONNECTIONS
 
-    many = answer_for(World(), 100_000).needs
-    assert many.envs_per_actor == 11
-    assert "connections to the learner, which takes 4,096" in many.obstacle
-    unlocked = answer_for(World(rate=150.0, has_keys=False), 100_000).needs
-    assert unlocked.obstacle == "100,000 actor processes; a run has 10,000"
+
+@pytest.mark.parametrize(
+    ("world", "obstacle"),
+    [
+        (World(measured=replace(CHEAP, update_s=1e-3)), "64 ranks, not 94"),
+        (World(measured=replace(CHEAP, store_with_keys_s=1e-4)), "64 shards, not 215"),
+        (
+            World(measured=replace(CHEAP, actor_agent_steps_per_s=60.0), has_keys=False),
+            "10,000 processes, not 25,000",
+        ),
+        (
+            World(measured=replace(CHEAP, actor_agent_steps_per_s=165.0)),
+            "4,096 connections to the learner, not 10,228",
+        ),
+    ],
+)
+def test_what_a_run_cannot_have_is_told(world: World, obstacle: str) -> None:
+    assert answer_for(world, 100_000).needs.obstacle == obstacle
 
 
 def test_without_keys_a_subscriber_costs_only_the_network() -> None:

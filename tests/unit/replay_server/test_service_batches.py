@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from common.batch import Batch, allocate_batch
-from common.codec import Array
+from common.codec import Array, decode, encode
 from common.errors import BadMessage, ReplayEmpty
 from common.messages import (
     Ack,
@@ -289,6 +289,14 @@ def test_a_status_carries_what_shards_need() -> None:
     assert isinstance(status, Status)
     assert status.mass == pytest.approx(service.buffer.mass)
     assert status.credit == service.limiter.credit() == (4 * BLOCK_ITEMS - 16) * 4 + 64
+
+
+def test_a_slack_without_end_still_makes_a_status_that_can_be_read() -> None:
+    _, _, learner = filled_service(limiter=make_limiter(slack=1e30))
+
+    (status,) = learner.say(Ping(incarnation=1, question=1))
+
+    assert decode(encode(status)).message == status
 
 
 def priority_arrays(answer: Answer, error: float) -> dict[str, Array]:

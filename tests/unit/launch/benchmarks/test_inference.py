@@ -2,9 +2,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
-from launch.benchmarks.inference import BATCHES, inference_contenders, preparing_contenders
+from launch.benchmarks.inference import (
+    BATCHES,
+    COMPILED,
+    inference_contenders,
+    preparing_contenders,
+)
 
 
 def test_every_way_to_evaluate_gives_the_answer_of_the_first() -> None:
@@ -34,3 +40,15 @@ def test_a_new_version_is_prepared_as_an_actor_does_it() -> None:
         "a new version of the weights: prepared",
         "a new version of the weights: frozen TorchScript",
     ]
+
+
+def test_a_network_that_cannot_be_compiled_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_network: object) -> object:
+        def call(*_: object) -> object:
+            raise RuntimeError("no compiler")
+
+        return call
+
+    monkeypatch.setattr("torch.compile", fail)
+
+    assert not any(COMPILED in name for name in inference_contenders(compiles=True))

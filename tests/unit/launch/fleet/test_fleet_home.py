@@ -66,6 +66,13 @@ def test_the_home_has_the_servers_and_the_run_folder(home: FleetHome, tmp_path: 
     assert begin.settings["endpoints"]["keys_dir"] == str(tmp_path / "far/keys")
 
 
+def test_a_home_that_begins_again_goes_on_from_what_is_saved_until_then(home: FleetHome) -> None:
+    again = node(HERE)
+    again.has_begun = True
+
+    assert home.begin(again).resume == "auto"
+
+
 def test_another_node_has_a_folder_and_a_key_of_its_own(home: FleetHome) -> None:
     begin = home.begin(node(THERE))
 

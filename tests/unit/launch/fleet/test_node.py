@@ -1,0 +1,119 @@
+"""The supervisor of a node with programs that end at once: what it plans, writes and reports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from common.config import EnvSettings, RunSettings, Settings
+from common.file_lock import held_lock
+from common.run_paths import RunPaths
+from common.settings_files import load_settings, settings_to_dict
+from launch.fleet import node as node_module
+from launch.fleet.node import Node
+from launch.fleet.orders import Begin, Orders, require_plain
+from launch.plan import ProcessSpec
+from launch.supervisor import Supervisor
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[ProcessSpec]:
+    """What would have been started; nothing is."""
+    found: list[ProcessSpec] = []
+
+    def note(_: Supervisor, specs: list[ProcessSpec]) -> None:
+        found.extend(specs)
+
+    monkeypatch.setattr(Supervisor, "add", note)
+    # The log of a node is that of its whole process.
+    monkeypatch.setattr(node_module, "configure_logging", lambda *_: None)
+    return found
+
+
+def begin(folder: Path, *, is_home: bool, resume: str = "none") -> Begin:
+    settings = Settings(
+        run=RunSettings(run="r", runs_dir=str(folder), device="cpu"),
+        env=EnvSettings(game="corridor", size=16),
+    )
+    if is_home:
+        RunPaths.of(settings.run).root.mkdir(parents=True)
+    return Begin(settings=settings_to_dict(settings), number=1, is_home=is_home, resume=resume)
+
+
+def orders(first: Begin | None, *actors: int, total: int = 4) -> Orders:
+    return Orders(actors=list(actors), total=total, floor=7, begin=first)
+
+
+def test_the_home_starts_the_servers_first(started: list[ProcessSpec], tmp_path: Path) -> None:
+    report = Node().obey(orders(begin(tmp_path, is_home=True, resume="none"), 0, 2))
+
+    require_plain(report.to_plain())
+    assert report.begun
+    assert [spec.name for spec in started] == [
+        "replay_server-0",
+        "learner-0",
+        "evaluator-0",
+        "actor-0",
+        "actor-2",
+    ]
+    assert not RunPaths(tmp_path / "r").config.exists()
+
+
+def test_another_node_starts_actors_only_and_writes_their_settings(
+    started: list[ProcessSpec], tmp_path: Path
+) -> None:
+    node = Node()
+    node.obey(orders(begin(tmp_path, is_home=False), 3))
+    assert load_settings(tmp_path / "r/config.json").actor.actors == 4
+
+    node.obey(orders(None, 3, 5, total=6))
+
+    assert {spec.name for spec in started} == {"actor-3", "actor-5"}
+    assert load_settings(tmp_path / "r/config.json").actor.actors == 6
+
+
+def test_a_home_that_goes_on_starts_as_after_a_crash(
+    started: list[ProcessSpec], tmp_path: Path
+) -> None:
+    Node().obey(orders(begin(tmp_path, is_home=True, resume="auto")))
+
+    learner = next(spec for spec in started if spec.role == "learner")
+    assert learner.argv == learner.restart_argv
+    assert learner.argv[-2:] == ("--resume", "auto")
+
+
+def test_orders_without_a_beginning_are_answered_and_not_followed(
+    started: list[ProcessSpec],
+) -> None:
+    report = Node().obey(orders(None, 0))
+
+    assert not report.begun
+    assert started == []
+
+
+def test_two_supervisors_never_have_one_folder(
+    started: list[ProcessSpec], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_module, "SUCCESSION_S", 0.1)
+    first = begin(tmp_path, is_home=True)
+    lock = RunPaths(tmp_path / "r").role_lock("launcher")
+    lock.parent.mkdir()
+
+    with held_lock(lock, busy="held"):
+        report = Node().obey(orders(first, 0))
+
+    assert (report.begun, report.outcome) == (False, 2)
+    assert "still has a supervisor" in report.reason
+    assert started == []
+
+
+def test_settings_that_do_not_fit_are_reported_in_words(tmp_path: Path) -> None:
+    wrong = begin(tmp_path, is_home=True)
+    wrong.settings["learner"]["batch_size"] = 0
+
+    report = Node().obey(orders(replace(wrong, number=2), 0))
+
+    assert report.outcome == 2
+    assert "the driver: --batch-size" in report.reason

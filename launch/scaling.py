@@ -69,9 +69,10 @@ class ScalingArgs:
         require_between(self, 1, 65_536, "batch_size", "cores")
         require_between(self, 0.001, 1e4, "samples_per_insert", "network_gbit")
         if self.rate > self.actor_agent_steps_per_s:
+            most = self.actor_agent_steps_per_s
             raise ConfigError(
-                f"--rate must be at most --actor-agent-steps-per-s ({self.actor_agent_steps_per_s}), "
-                f"as an environment is played on one core; got {self.rate}"
+                f"--rate must be at most --actor-agent-steps-per-s ({most:g}), as an environment "
+                f"is played on one core; got {self.rate:g}"
             )
 
     @property

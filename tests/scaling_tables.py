@@ -17,7 +17,7 @@ from common.ranks import MAX_RANKS
 from common.transport_guard import MAX_CONNECTIONS
 from launch.scaling import Page, ScalingArgs
 from launch.scaling_model import BUSY, Measured, World
-from tests.configuration_table import markers
+from tests.configuration_table import write_blocks
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SCALING_DOC = DOCS / "scaling.md"
@@ -189,12 +189,7 @@ def expected_blocks() -> dict[str, str]:
 
 
 def main() -> None:
-    text = SCALING_DOC.read_text(encoding="utf-8")
-    for name, block in expected_blocks().items():
-        begin, end = markers(name)
-        before, _, rest = text.partition(begin)
-        text = before + begin + block + end + rest.partition(end)[2]
-    SCALING_DOC.write_text(text, encoding="utf-8")
+    write_blocks(SCALING_DOC, expected_blocks())
 
 
 if __name__ == "__main__":

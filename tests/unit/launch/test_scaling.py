@@ -48,7 +48,7 @@ def test_every_load_grows_in_proportion_to_the_actors() -> None:
         ({"store_with_keys_s": 1e-4}, "replay server", {"shards": 3}),
         ({"version_bytes": 1e7}, "its network, for weights", {"relays": 1}),
         (
-            {"version_bytes": 5e6, "sealed_bytes_per_s": 5e8},
+            {"version_bytes": 2e6, "sealed_bytes_per_s": 2e8},
             "its encryption of weights",
             {"relays": 1},
         ),

@@ -8,7 +8,7 @@ import socket
 from dataclasses import dataclass
 
 from common.config_checks import is_plain
-from common.errors import ConfigError
+from common.errors import ConfigError, HostUnknown
 
 # sun_path holds 108 bytes on Linux, 104 on macOS, the final zero included.
 MAX_IPC_PATH_BYTES = 103
@@ -50,7 +50,10 @@ def check_endpoint(endpoint: str, *, has_keys: bool) -> None:
 
 
 def check_host(endpoint: str) -> None:
-    """Refuse a host that has no address: ZeroMQ would ask for it again and again in silence."""
+    """Refuse a host that has no address: ZeroMQ would ask for it again and again in silence.
+
+    A restart may help: the name of a pod or of a machine is known only once that is there.
+    """
     if not endpoint.startswith("tcp://"):
         return
     address = parse_tcp(endpoint)
@@ -58,8 +61,13 @@ def check_host(endpoint: str) -> None:
         return
     try:
         socket.getaddrinfo(address.host, address.port)
-    except (OSError, UnicodeError) as error:
+    except UnicodeError as error:
         raise ConfigError(
+            f"endpoint {endpoint!r}: {address.host!r} cannot be the name of a host ({error}); "
+            "correct it"
+        ) from error
+    except OSError as error:
+        raise HostUnknown(
             f"endpoint {endpoint!r}: the host {address.host!r} has no address here ({error}); "
             "correct the name, give the address instead, or start again when it is known"
         ) from error

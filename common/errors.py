@@ -47,6 +47,10 @@ class PeerUnavailable(MarioError):
     """No answer from a process that we cannot work without."""
 
 
+class HostUnknown(MarioError):
+    """A host without an address: misspelt, or an engine has not started what it names yet."""
+
+
 class RanksLost(MarioError):
     """A rank of the learner ended or does not answer: all begin again from the checkpoint."""
 

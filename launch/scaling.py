@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from common.cli import Program, parse_args, refuse
 from common.config import Settings
 from common.config_checks import require_between
-from common.errors import MarioError
+from common.errors import ConfigError, MarioError
 from launch.scaling_model import Answer, Measured, World, answer_for
 
 PROGRAM = Program(
@@ -21,7 +21,7 @@ limit. The constants are those of docs/scaling.md, with the commands that measur
 
 Examples:
   python launch/scaling.py
-  python launch/scaling.py --rate 600 --actor-agent-steps-per-s 2505
+  python launch/scaling.py --rate 600 --actor-agent-steps-per-s 2086
   python launch/scaling.py --update-ms 2 --network-gbit 25
 """,
 )
@@ -32,7 +32,8 @@ LOADS = {
     "replay_network": "network",
     "learner_core": "learner: updates",
     "learner_lines": "connections",
-    "weights_network": "weights",
+    "weights_core": "weights: encryption",
+    "weights_network": "network",
 }
 BILLION = 1e9
 FINE_BELOW = 0.1
@@ -67,6 +68,12 @@ class ScalingArgs:
         require_between(self, 0.01, 1e5, "update_ms", "publish_s")
         require_between(self, 1, 65_536, "batch_size", "cores")
         require_between(self, 0.001, 1e4, "samples_per_insert", "network_gbit")
+        if self.rate > self.actor_agent_steps_per_s:
+            most = self.actor_agent_steps_per_s
+            raise ConfigError(
+                f"--rate must be at most --actor-agent-steps-per-s ({most:g}), as an environment "
+                f"is played on one core; got {self.rate:g}"
+            )
 
     @property
     def world(self) -> World:
@@ -107,18 +114,20 @@ class Page:
             yield f"| {numbers} | {' | '.join(cells)} | {one.first} |"
 
     def needs(self) -> Iterator[str]:
-        names = "environments per actor | shards | ranks | relays | regions"
+        names = "environments per process | processes | shards | ranks | relays | regions"
         machines = "machines that play | others | machine-hours per billion agent steps"
-        yield f"| actors | {names} | {machines} |"
-        yield "|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+        yield f"| actors | {names} | {machines} | one run has at most |"
+        yield f"|---:|{'---:|' * 9}---|"
         for one in self.answers:
             need = one.needs
             hours = need.machines * BILLION / one.agent_steps_per_s / 3600
             numbers = (
-                *(need.envs_per_actor, need.shards, need.ranks, need.relays, need.regions),
+                *(need.envs_per_actor, need.processes),
+                *(need.shards, need.ranks, need.relays, need.regions),
                 *(need.playing_machines, need.other_machines, hours),
             )
-            yield f"| {one.actors:,} | {' | '.join(f'{number:,.0f}' for number in numbers)} |"
+            cells = " | ".join(f"{number:,.0f}" for number in numbers)
+            yield f"| {one.actors:,} | {cells} | {need.obstacle or 'enough'} |"
 
 
 def _share(load: float) -> str:

@@ -6,10 +6,12 @@ Every constant names the command that measures it; docs/scaling.md tells on what
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from common.config import Settings
+from common.config_learning import MAX_SHARDS
 from common.config_play import MAX_ACTORS
+from common.ranks import MAX_RANKS
 from common.transport_guard import MAX_CONNECTIONS
 
 BUSY = 0.7
@@ -32,19 +34,23 @@ def block_bytes() -> int:
 class Measured:
     """On two cores of an AMD EPYC; seconds are those of one core."""
 
-    store_s: float = 7.1e-6
+    store_s: float = 10.5e-6
     """Per agent step that is stored. `benchmark.py swarm`: at the highest rate in time."""
-    store_with_keys_s: float = 18.2e-6
+    store_with_keys_s: float = 14.4e-6
     """The same with keys: the lines are decrypted."""
+    sealed_bytes_per_s: float = 760e6
+    """That a core decrypts, and encrypts: what keys add to storing at one and the same rate.
+    `benchmark.py swarm`."""
     sample_s: float = 1 / 79_429
     """Per sample through shared memory. `benchmark.py replay`."""
-    update_s: float = 28.3e-3
+    update_s: float = 26.9e-3
     """Per update of 64, network `small`, bfloat16, one thread. `benchmark.py learner`."""
-    publish_s: float = 6.2e-3
-    """Per version, whatever the number of subscribers. `benchmark.py weights`."""
+    publish_s: float = 4.7e-3
+    """Per version, in the learner's own thread: 8 subscribers without keys. `benchmark.py weights`.
+    What each subscriber costs besides is in `sealed_bytes_per_s`."""
     version_bytes: float = 5.7e6
     """A version on the wire. docs/protocol.md."""
-    actor_agent_steps_per_s: float = 168.0
+    actor_agent_steps_per_s: float = 153.0
     """Of a core that plays on nes_py, four environments. `benchmark.py actor`."""
 
 
@@ -69,6 +75,16 @@ class World:
         return self.measured.actor_agent_steps_per_s / self.rate
 
     @property
+    def max_envs_per_actor(self) -> int:
+        """An actor is one thread: with more environments than a core plays, each is slower."""
+        return max(1, math.floor(self.envs_per_core))
+
+    @property
+    def seal_version_s(self) -> float:
+        """Of the core that sends a version to one subscriber: each line has keys of its own."""
+        return self.measured.version_bytes / self.measured.sealed_bytes_per_s * self.has_keys
+
+    @property
     def max_lines(self) -> float:
         """Of a process with keys; without them only open files limit it."""
         return MAX_CONNECTIONS if self.has_keys else math.inf
@@ -83,6 +99,8 @@ class Loads:
     replay_network: float
     learner_core: float
     learner_lines: float
+    weights_core: float
+    """Of the thread that sends, which is another core than that of the updates."""
     weights_network: float
 
 
@@ -92,6 +110,7 @@ NAMES = {
     "replay_network": "its network",
     "learner_core": "learner",
     "learner_lines": "its connections to actors",
+    "weights_core": "its encryption of weights",
     "weights_network": "its network, for weights",
 }
 
@@ -101,6 +120,8 @@ class Needs:
     """How many of each keep every load below its limit."""
 
     envs_per_actor: int
+    processes: int
+    """Of actors."""
     shards: int
     ranks: int
     relays: int
@@ -109,6 +130,8 @@ class Needs:
     """Relays between the learner and those of the machines; 0: none."""
     playing_machines: int
     other_machines: int
+    obstacle: str = ""
+    """What one run cannot have so many of; empty: it can."""
 
     @property
     def machines(self) -> int:
@@ -157,38 +180,66 @@ def loads_of(world: World, actors: int) -> Loads:
         # It waits for nobody in between, so that all of its core is its own.
         learner_core=learner_s,
         learner_lines=2 * actors / world.max_lines,
+        weights_core=actors * world.seal_version_s / world.publish_s / BUSY,
         weights_network=actors * measured.version_bytes / world.publish_s / network,
     )
 
 
 def needs_of(world: World, actors: int, loads: Loads) -> Needs:
     """Relays come first: they take the weights from the learner's network and its connections."""
-    playing = math.ceil(actors / (world.envs_per_core * world.cores))
-    has_relays = loads.weights_network > 1 or loads.learner_lines > 1
-    processes = min(actors, MAX_ACTORS, math.floor(world.max_lines - playing))
-    envs_per_actor = math.ceil(actors / processes)
-    lines = math.ceil(actors / envs_per_actor)
-    per_network = _subscribers_per_network(world)
+    has_relays = max(loads.weights_network, loads.weights_core, loads.learner_lines) > 1
+    envs_per_actor = _envs_per_actor(world, actors)
+    processes = math.ceil(actors / envs_per_actor)
+    playing = math.ceil(processes / _actors_per_machine(world, envs_per_actor))
+    per_sender = _subscribers_per_sender(world)
     shards = max(
         math.ceil(loads.replay_core),
         math.ceil(loads.replay_network),
-        math.ceil(lines / world.max_lines),
+        math.ceil(processes / world.max_lines),
     )
     ranks = math.ceil(loads.learner_core)
-    return Needs(
+    needs = Needs(
         envs_per_actor=envs_per_actor,
+        processes=processes,
         shards=shards,
         ranks=ranks,
         relays=playing if has_relays else 0,
-        regions=math.ceil(playing / per_network) if has_relays and playing > per_network else 0,
+        regions=math.ceil(playing / per_sender) if has_relays and playing > per_sender else 0,
         playing_machines=playing,
         other_machines=_other_machines(world, shards, ranks, loads),
     )
+    return replace(needs, obstacle=_obstacle(world, needs))
 
 
-def _subscribers_per_network(world: World) -> int:
-    each = world.measured.version_bytes / world.publish_s
-    return max(1, math.floor(BUSY * world.network_bytes_per_s / each))
+def _envs_per_actor(world: World, actors: int) -> int:
+    """So few that connections suffice, but never more than a core plays at the rate."""
+    machines = math.ceil(actors / (world.envs_per_core * world.cores))
+    most = min(actors, MAX_ACTORS, max(1, world.max_lines - machines))
+    return min(math.ceil(actors / most), world.max_envs_per_actor)
+
+
+def _actors_per_machine(world: World, envs_per_actor: int) -> int:
+    return max(1, math.floor(world.cores * world.envs_per_core / envs_per_actor))
+
+
+def _obstacle(world: World, needs: Needs) -> str:
+    """Each actor has a line to the learner for what it tells, each subscriber one for weights."""
+    lines = needs.processes + (needs.relays or needs.processes)
+    limits = (
+        ("ranks", needs.ranks, MAX_RANKS),
+        ("shards", needs.shards, MAX_SHARDS),
+        ("processes", needs.processes, MAX_ACTORS),
+        ("connections to the learner", lines, world.max_lines),
+    )
+    over = (f"{most:,.0f} {name}, not {count:,}" for name, count, most in limits if count > most)
+    return "; ".join(over)
+
+
+def _subscribers_per_sender(world: World) -> int:
+    """Of a learner or a relay: by its network, and by the core that encrypts."""
+    measured = world.measured
+    sending_s = max(measured.version_bytes / world.network_bytes_per_s, world.seal_version_s)
+    return max(1, math.floor(BUSY * world.publish_s / sending_s))
 
 
 def _other_machines(world: World, shards: int, ranks: int, loads: Loads) -> int:

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 
 from common.errors import ExitCode
-from common.ids import Incarnation, later_incarnation
+from common.ids import Incarnation, Role, later_incarnation
+from common.shards import shard_of
 from launch.child import Child
 from launch.memory_ladder import Pool
 from launch.memory_watch import KILLED, MemoryWatch
@@ -190,18 +191,44 @@ class Supervisor:
         """Decide whether the run can go on without this slot."""
         refused = code == ExitCode.CONFIGURATION
         outcome = ExitCode.CONFIGURATION if refused else ExitCode.TEMPORARY
-        if child.spec.role == "evaluator":
-            log.error("training goes on without evaluation", extra={"child": child.spec.name})
-        elif child.spec.role != "actor":
-            words = "refused its settings" if refused else f"keeps failing ({child.last_reason})"
-            self._end(outcome, f"{child.spec.name} {words}", child)
-        else:
-            actors = [other for other in self.children if other.spec.role == "actor"]
-            usable = sum(other.state != "off" for other in actors)
+        name, role = child.spec.name, child.spec.role
+        if role == "evaluator":
+            log.error("training goes on without evaluation", extra={"child": name})
+        elif role == "actor" or (role == "replay_server" and self._usable(role)):
+            if role == "replay_server":
+                self._tell_lost_share(child)
+            usable, actors = self._actors_with_server(), len(self._all("actor"))
             if usable < self._min_actors:
-                reason = f"only {usable} of {len(actors)} actors can be kept alive"
+                reason = f"only {usable} of {actors} actors can be kept alive"
                 why = "refused its settings" if refused else child.last_reason
-                self._end(outcome, f"{reason}; {child.spec.name}: {why}", child)
+                self._end(outcome, f"{reason}; {name}: {why}", child)
+        else:
+            words = "refused its settings" if refused else f"keeps failing ({child.last_reason})"
+            self._end(outcome, f"{name} {words}", child)
+
+    def _tell_lost_share(self, child: Child) -> None:
+        left, servers = len(self._usable("replay_server")), len(self._all("replay_server"))
+        extra = {"child": child.spec.name, "left": left}
+        log.error("training goes on without a replay server", extra=extra)
+        self.news.append(
+            f"training goes on with {left} of {servers} replay servers; what {child.spec.name} "
+            "held is lost, its actors wait"
+        )
+
+    def _actors_with_server(self) -> int:
+        """Who sends to a replay server that is switched off waits as long as the run lasts."""
+        servers = len(self._all("replay_server"))
+        lost = {c.spec.index for c in self._all("replay_server") if c.state == "off"}
+        return sum(
+            not lost or shard_of(actor.spec.name, servers) not in lost
+            for actor in self._usable("actor")
+        )
+
+    def _all(self, role: Role) -> list[Child]:
+        return [child for child in self.children if child.spec.role == role]
+
+    def _usable(self, role: Role) -> list[Child]:
+        return [child for child in self._all(role) if child.state != "off"]
 
     def _end(self, outcome: ExitCode, reason: str, blame: Child | None) -> None:
         if self.outcome is None:

@@ -115,7 +115,11 @@ def write_blocks(document: Path, blocks: Mapping[str, str]) -> None:
     for name, block in blocks.items():
         begin, end = markers(name)
         before, _, rest = text.partition(begin)
-        text = before + begin + block + end + rest.partition(end)[2]
+        # Without its newline, which a table that is still empty shares with `begin`.
+        _, is_there, after = rest.partition(end.lstrip("\n"))
+        if not is_there:
+            raise ValueError(f"{document} has no place for the table {name!r}")
+        text = before + begin + block + end + after
     document.write_text(text, encoding="utf-8")
 
 

@@ -11,17 +11,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from common.config_learning import MAX_SHARDS
 from common.config_play import MAX_ACTORS
+from common.ranks import MAX_RANKS
 from common.transport_guard import MAX_CONNECTIONS
 from launch.scaling import Page, ScalingArgs
-from launch.scaling_model import Measured, World
-from tests.configuration_table import markers
+from launch.scaling_model import BUSY, Measured, World
+from tests.configuration_table import write_blocks
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SCALING_DOC = DOCS / "scaling.md"
 SWARM_DATA = DOCS / "swarm.json"
 """What `python launch/benchmark.py swarm --json` printed."""
-FAST = ScalingArgs(rate=600.0, actor_agent_steps_per_s=2_505.0, update_ms=2.0)
+FAST = ScalingArgs(rate=600.0, actor_agent_steps_per_s=2_086.0, update_ms=2.0)
 """The native core, and an update that takes two milliseconds: an assumption."""
 FIRST_ROW = ": all welcome after"
 ACKS = "acknowledged after"
@@ -105,6 +107,11 @@ def constants() -> Iterator[str]:
         ("replay server: per agent step that is stored", f"{1e6 * one.store_s:.1f} us", swarm),
         ("the same with keys", f"{1e6 * one.store_with_keys_s:.1f} us", "the same"),
         (
+            "bytes per second that a core encrypts or decrypts",
+            f"{one.sealed_bytes_per_s / 1e6:.0f} MB",
+            "the same: what keys add at 15 agent steps/s of each actor",
+        ),
+        (
             "per sample that goes out through shared memory",
             f"{1e6 * one.sample_s:.1f} us",
             f"{command.format('replay')} {speed}",
@@ -140,11 +147,31 @@ def constants() -> Iterator[str]:
             "`common/transport_guard.py`",
         ),
         ("actor processes of a run", f"{MAX_ACTORS:,}", "`common/config_play.py`"),
+        (
+            "shards, and ranks, of a run",
+            f"{MAX_SHARDS}, {MAX_RANKS}",
+            "`common/config_learning.py`, `common/ranks.py`",
+        ),
     )
     yield "| constant | value | measured by, or set in |"
     yield "|---|---:|---|"
     for label, value, source in rows:
         yield f"| {label} | {value} | {source} |"
+
+
+def predictions() -> Iterator[str]:
+    """Of the largest swarm from the cost that a smaller one had: held against what it did."""
+    figures = swarm_figures()
+    _, small, plain, *_ = crews(figures)
+    rate, best = rate_of(figures), "highest rate in time"
+    cost_s = figures[f"{small}, {best}: server"] / figures[f"{small}, {best}: steps in"]
+    planned = BUSY / cost_s
+    held = figures[f"{plain}, {best}: steps in"]
+    each = float(rate.partition(" ")[0])
+    yield f"| {plain} | from {small} | measured |"
+    yield "|---|---:|---:|"
+    yield f"| agent steps/s in time | {planned:,.0f} | {held:,.0f} |"
+    yield f"| actors at {rate} | {planned / each:,.0f} | {held / each:,.0f} |"
 
 
 def expected_blocks() -> dict[str, str]:
@@ -157,16 +184,12 @@ def expected_blocks() -> dict[str, str]:
         "fast needs": "\n".join(fast.needs()),
         "constants": "\n".join(constants()),
         "swarm": "\n".join(swarm_table()),
+        "predictions": "\n".join(predictions()),
     }
 
 
 def main() -> None:
-    text = SCALING_DOC.read_text(encoding="utf-8")
-    for name, block in expected_blocks().items():
-        begin, end = markers(name)
-        before, _, rest = text.partition(begin)
-        text = before + begin + block + end + rest.partition(end)[2]
-    SCALING_DOC.write_text(text, encoding="utf-8")
+    write_blocks(SCALING_DOC, expected_blocks())
 
 
 if __name__ == "__main__":

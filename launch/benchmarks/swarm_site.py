@@ -35,6 +35,8 @@ LINES_PER_PROCESS = 250
 FILL_AGENT_STEPS_PER_S = 5_000.0
 """Slow enough that nothing piles up."""
 DRAIN_DEADLINE_S = 180.0
+HOLD_DEADLINE_S = START_DEADLINE_S
+"""Beyond the time in which every actor has played two blocks."""
 
 
 @contextmanager
@@ -85,8 +87,7 @@ class Site:
         self._ask("join", seconds=0.0)
         began_s = time.monotonic()
         told = self._ask("join", seconds=START_DEADLINE_S)
-        if (welcome := _sum(told, "welcome")) < self.crew.actors:
-            raise BenchmarkFailed(f"{self.crew.name}: only {welcome} were welcome")
+        require_all(self.crew, told, "welcome", "were welcome")
         return time.monotonic() - began_s
 
     def play(self, pace: Pace) -> Played:
@@ -142,15 +143,15 @@ class Site:
         server = self._scene.processes.pop(SERVER)
         server.send_signal(signal.SIGKILL)
         server.wait()
-        deadline_s = START_DEADLINE_S + 2 * BLOCK_ITEMS / agent_steps_per_s
+        deadline_s = HOLD_DEADLINE_S + 2 * BLOCK_ITEMS / agent_steps_per_s
         held = self._ask("hold", seconds=deadline_s, agent_steps_per_s=agent_steps_per_s)
+        require_all(self.crew, held, "holding", "had a block when the server was to come back")
         self._acked_before = _sum(held, "acked")
         began_s = time.monotonic()
         self._tell("come_back", seconds=2 * START_DEADLINE_S, server_incarnation=old)
         self._scene.start_program(SERVER)
         told = self._hear(3 * START_DEADLINE_S)
-        if (back := _sum(told, "back")) < self.crew.actors:
-            raise BenchmarkFailed(f"{self.crew.name}: only {back} were welcome again")
+        require_all(self.crew, told, "back", "were welcome again")
         first_s = min(one["first_s"][0] for one in told)
         last_s = max(one["last_s"][0] for one in told)
         return Storm(first_welcome_s=first_s - began_s, all_welcome_s=last_s - first_s)
@@ -211,6 +212,12 @@ class Site:
 
     def _hear(self, deadline_s: float) -> list[dict[str, Any]]:
         return [helper.hear(deadline_s) for helper in self._helpers]
+
+
+def require_all(crew: Crew, told: Sequence[Mapping[str, Any]], name: str, words: str) -> None:
+    """A figure of fewer actors than its row says would be better than the truth."""
+    if (count := _sum(told, name)) < crew.actors:
+        raise BenchmarkFailed(f"{crew.name}: only {count} {words}")
 
 
 def _sum(told: Sequence[Mapping[str, Any]], name: str) -> int:

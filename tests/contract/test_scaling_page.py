@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 
 from launch.scaling import main
-from launch.scaling_model import BUSY, Measured
+from launch.scaling_model import BUSY, Measured, World
 from tests.configuration_table import block_in
 from tests.scaling_tables import (
+    DOCS,
     FAST,
     SCALING_DOC,
     crews,
     expected_blocks,
+    predictions,
+    rate_of,
     swarm_figures,
 )
 
@@ -49,6 +52,44 @@ def test_the_model_stores_as_fast_as_the_swarm_measured() -> None:
     ]
 
     assert [Measured().store_s, Measured().store_with_keys_s] == pytest.approx(costs, rel=0.05)
+
+
+def test_encryption_costs_what_keys_add_at_the_same_rate() -> None:
+    figures = swarm_figures()
+    *_, plain, locked = crews(figures)
+    ending = f", {rate_of(figures)}: server's processor time"
+    added_s = figures[locked + ending] - figures[plain + ending]
+
+    measured = World().agent_step_bytes / added_s
+
+    assert Measured().sealed_bytes_per_s == pytest.approx(measured, rel=0.05)
+
+
+def test_a_small_swarm_tells_what_a_large_one_can() -> None:
+    """The one comparison in which the model has not seen the answer."""
+    steps = next(line for line in predictions() if line.startswith("| agent steps/s"))
+    planned, measured = (float(cell.replace(",", "")) for cell in steps.split("|")[2:4])
+
+    assert 0.7 * measured <= planned <= 1.1 * measured
+
+
+@pytest.mark.parametrize(
+    ("row", "value", "unit"),
+    [
+        ("samples out: shared memory, while 1,000", 1 / Measured().sample_s, 1.0),
+        ("update: ours, bfloat16 (preset", Measured().update_s, 1e-3),
+        ("publishing one version", Measured().publish_s, 1e-3),
+        ("nes_py, 4 environments", Measured().actor_agent_steps_per_s, 1.0),
+        ("native, 4 environments", FAST.actor_agent_steps_per_s, 1.0),
+    ],
+)
+def test_the_other_constants_are_those_of_the_benchmarks(
+    row: str, value: float, unit: float
+) -> None:
+    lines = (DOCS / "benchmarks.md").read_text(encoding="utf-8").splitlines()
+    (median,) = (line.split("|")[2].split()[0] for line in lines if line.startswith(f"| {row}"))
+
+    assert float(median.replace(",", "")) * unit == pytest.approx(value, rel=0.01)
 
 
 def test_a_flood_costs_no_more_per_agent_step_than_the_model_plans_with() -> None:

@@ -19,6 +19,7 @@ import pytest
 
 from actor.main import ActorArgs
 from common.cli import Program, parse_args, settings_from_config_flag
+from common.errors import HostUnknown
 from launch.healthy import HealthyArgs
 from launch.keys import KeysArgs
 from launch.options import parse_local
@@ -223,3 +224,20 @@ def test_the_units_start_what_exists(path: Path, tmp_path: Path) -> None:
 def test_bash_and_shellcheck_find_no_fault_with_the_job() -> None:
     run_validator("bash", "-n", str(SCRIPT))
     run_validator("shellcheck", str(SCRIPT))
+
+
+def test_no_engine_gives_up_a_program_whose_peers_have_no_address_yet() -> None:
+    (job,) = (
+        one for one in documents(DEPLOY / "kubernetes" / "learner.yaml") if one["kind"] == "Job"
+    )
+    rules = job["spec"]["podFailurePolicy"]["rules"]
+    final = [
+        code for rule in rules if "onExitCodes" in rule for code in rule["onExitCodes"]["values"]
+    ]
+    kept = [
+        re.findall(r"^RestartPreventExitStatus=(.*)$", unit.read_text(), re.M) for unit in UNITS
+    ]
+
+    assert final == [2]
+    assert kept == [["2"]] * len(UNITS)
+    assert HostUnknown.exit_code not in final

@@ -143,14 +143,14 @@ def test_a_program_started_by_hand_is_refused(
     assert "Traceback" not in output
 
 
-def test_a_host_that_nobody_knows_ends_a_program(tmp_path: Path) -> None:
+def test_a_host_that_nobody_knows_ends_a_program_until_it_is_known(tmp_path: Path) -> None:
     endpoint = "tcp://no.such.host.invalid:5601"
     words = ["--runs-dir", str(tmp_path), "--game", "corridor", "--replay-endpoint", endpoint]
     keys = ["--keys-dir", make_server_keys(tmp_path / "keys")]
 
     code, output = run("-m", "actor", *words, *keys, timeout_s=DEADLINE_S)
 
-    assert code == 2, output
+    assert code == 75, output
     assert endpoint in output.splitlines()[-1]
     assert "correct the name, give the address instead" in output.splitlines()[-1]
 

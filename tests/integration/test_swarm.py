@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from common.errors import BenchmarkFailed
+from launch.benchmarks import swarm_site
+from launch.benchmarks.blocks import BLOCK_ITEMS
 from launch.benchmarks.swarm import SwarmPlan, measure_swarm
 from launch.benchmarks.swarm_site import open_site
 from launch.benchmarks.swarm_values import Crew, Pace
@@ -32,6 +35,18 @@ def test_no_block_is_lost_beyond_the_limit_or_in_a_restart() -> None:
     assert after.sent_again >= ACTORS
     assert 0 < storm.first_welcome_s < 60
     assert 0 <= storm.all_welcome_s < 30
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(240)
+def test_a_restart_that_does_not_find_every_actor_waiting_is_no_figure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(swarm_site, "HOLD_DEADLINE_S", 1.0 - 2 * BLOCK_ITEMS)
+    with open_site(crew()) as site:
+        site.join()
+        with pytest.raises(BenchmarkFailed, match="had a block when the server was to come back"):
+            site.storm(agent_steps_per_s=1.0)
 
 
 @pytest.mark.nightly

@@ -10,7 +10,7 @@ from common.endpoints import (
     is_loopback,
     parse_tcp,
 )
-from common.errors import ConfigError
+from common.errors import ConfigError, ExitCode, HostUnknown
 
 
 @pytest.mark.parametrize(
@@ -133,6 +133,13 @@ def test_an_address_needs_no_name_server(endpoint: str) -> None:
     check_host(endpoint)
 
 
-def test_a_host_without_an_address_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"tcp://nowhere\.invalid:5601.*correct the name"):
+def test_a_host_without_an_address_is_refused_for_now() -> None:
+    with pytest.raises(HostUnknown, match=r"tcp://nowhere\.invalid:5601.*correct the name") as told:
         check_host("tcp://nowhere.invalid:5601")
+
+    assert told.value.exit_code is ExitCode.TEMPORARY
+
+
+def test_what_cannot_be_a_name_is_refused_for_good() -> None:
+    with pytest.raises(ConfigError, match="cannot be the name of a host"):
+        check_host(f"tcp://{'x' * 64}.invalid:5601")

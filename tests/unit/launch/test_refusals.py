@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.config import EndpointSettings, Settings
-from common.errors import ConfigError
+from common.errors import HostUnknown
 from launch.control import ask
 from launch.local import main
 
@@ -182,5 +182,5 @@ def test_a_folder_that_cannot_be_written_is_refused(
 def test_a_question_to_a_host_that_nobody_knows_is_refused_at_once() -> None:
     endpoints = EndpointSettings(replay_endpoint="tcp://nowhere.invalid:5601", keys_dir="keys")
 
-    with pytest.raises(ConfigError, match="correct the name"):
+    with pytest.raises(HostUnknown, match="correct the name"):
         ask(Settings(endpoints=endpoints), endpoints.replay_endpoint, timeout_s=0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pytest
 
 from common.errors import ExitCode
 from common.ids import Incarnation, Role
+from common.shards import shard_of
 from launch.memory_watch import MemoryWatch
 from launch.plan import ProcessSpec
 from launch.restart import RestartPolicy
@@ -103,6 +104,59 @@ def test_one_actor_that_refuses_its_settings_does_not_end_the_others(
 
     assert supervisor.outcome is None
     assert [child.state for child in supervisor.children] == ["off", "running"]
+
+
+def several(folder: Path, role: Role, scripts: Sequence[str]) -> list[ProcessSpec]:
+    return [
+        replace(spec(folder, role, script), index=index, log_file=folder / f"{role}-{index}.log")
+        for index, script in enumerate(scripts)
+    ]
+
+
+BROKEN = "raise SystemExit(75)"
+
+
+def test_one_of_several_replay_servers_that_keeps_failing_costs_its_share(
+    stage: Stage, tmp_path: Path
+) -> None:
+    supervisor = stage.supervise(
+        *several(tmp_path, "replay_server", [FOREVER, BROKEN]),
+        *several(tmp_path, "actor", [FOREVER] * 4),
+        spec(tmp_path, "learner", "import time; time.sleep(2)"),
+    )
+
+    assert run_until_outcome(supervisor) is ExitCode.DONE
+    states = {child.spec.name: child.state for child in supervisor.children}
+    assert states["replay_server-0"] == "running"
+    assert states["replay_server-1"] == "off"
+    assert supervisor.news[-1] == (
+        "training goes on with 1 of 2 replay servers; what replay_server-1 held is lost, "
+        "its actors wait"
+    )
+
+
+def test_the_last_of_several_replay_servers_ends_the_run(stage: Stage, tmp_path: Path) -> None:
+    supervisor = stage.supervise(
+        *several(tmp_path, "replay_server", [BROKEN, BROKEN]),
+        *several(tmp_path, "actor", [FOREVER] * 4),
+    )
+
+    assert run_until_outcome(supervisor) is ExitCode.TEMPORARY
+    assert [child.state for child in supervisor.children[:2]] == ["off", "off"]
+    assert "keeps failing (exit code 75)" in supervisor.reason
+
+
+def test_a_replay_server_that_all_actors_send_to_ends_the_run(stage: Stage, tmp_path: Path) -> None:
+    used = shard_of("actor-0", 2)
+    scripts = [BROKEN if index == used else FOREVER for index in range(2)]
+    supervisor = stage.supervise(
+        *several(tmp_path, "replay_server", scripts), spec(tmp_path, "actor", FOREVER)
+    )
+
+    assert run_until_outcome(supervisor) is ExitCode.TEMPORARY
+    assert supervisor.reason == (
+        f"only 0 of 1 actors can be kept alive; replay_server-{used}: exit code 75"
+    )
 
 
 def test_training_goes_on_without_an_evaluator_whatever_it_says(

@@ -7,11 +7,13 @@ import pytest
 
 from common.codec import decode
 from common.config import ActorSettings, EnvSettings, Settings
+from common.errors import BenchmarkFailed
 from common.ids import Incarnation
 from launch.benchmarks.blocks import random_block
 from launch.benchmarks.swarm import keeps_up, stages_up_to
 from launch.benchmarks.swarm_sender import BlockPress
-from launch.benchmarks.swarm_values import Played
+from launch.benchmarks.swarm_site import require_all
+from launch.benchmarks.swarm_values import Crew, Played
 
 SMALL = Settings(env=EnvSettings(size=16), actor=ActorSettings(block_steps=8))
 PLAYED = Played(
@@ -55,3 +57,12 @@ def test_a_rate_is_in_time_when_nearly_all_is_acknowledged_and_soon() -> None:
 def test_the_99th_of_a_hundred_answers_counts() -> None:
     assert replace(PLAYED, latencies_s=[0.25]).late_s == 0.25
     assert replace(PLAYED, latencies_s=list(range(200))).late_s == 198
+
+
+def test_what_fewer_actors_did_is_no_figure() -> None:
+    crew = Crew(actors=5, has_keys=False, capacity=2_048, frame_side=16)
+
+    require_all(crew, [{"back": 2}, {"back": 3}], "back", "came")
+
+    with pytest.raises(BenchmarkFailed, match="5 actors: only 4 came"):
+        require_all(crew, [{"back": 2}, {"back": 2}], "back", "came")

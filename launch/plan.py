@@ -16,7 +16,6 @@ from common.run_paths import RunPaths
 from common.saved_replay import cut_wanted
 from launch.patience import Patience, patience_with
 
-
 MODULES: Mapping[Role, str] = {"evaluator": "actor", "relay": "launch.relay"}
 """Where it is not the name of the role: an evaluator is an actor that never explores."""
 
@@ -81,9 +80,7 @@ def plan_processes(settings: Settings, paths: RunPaths, *, resume: str) -> list[
     return [replace(spec, patience=patience_with(spec.role, settings)) for spec in specs]
 
 
-def plan_relay(
-    settings: Settings, paths: RunPaths, index: int, *, downstream: str
-) -> ProcessSpec:
+def plan_relay(settings: Settings, paths: RunPaths, index: int, *, downstream: str) -> ProcessSpec:
     """Of a machine with actors only: the learner then sends each version once to all of them."""
     words = ("--index", str(index), "--downstream", downstream)
     spec = _spec(paths, "relay", index, threads=1, extra=words)
@@ -93,9 +90,7 @@ def plan_relay(
 def behind_relay(spec: ProcessSpec, downstream: str) -> ProcessSpec:
     """The same actor with its weights from the relay of its machine."""
     words = ("--weights-endpoint", downstream)
-    return replace(
-        spec, argv=(*spec.argv, *words), restart_argv=(*spec.restart_argv, *words)
-    )
+    return replace(spec, argv=(*spec.argv, *words), restart_argv=(*spec.restart_argv, *words))
 
 
 def _spec(  # noqa: PLR0913 - a command line in parts

@@ -88,9 +88,7 @@ class ClusterRun:
         config = folder / "cluster.toml"
         corridor = CORRIDOR_TOML.replace("actors = 2\n", "")
         address = "local" if nodes is None else nodes.address
-        section = CLUSTER_TOML.format(
-            address=address, per_node=1, node_dir=folder / "elsewhere"
-        )
+        section = CLUSTER_TOML.format(address=address, per_node=1, node_dir=folder / "elsewhere")
         config.write_text(section + corridor, encoding="utf-8")
         self.words = ("--config", str(config), "--runs-dir", str(folder), "--run", "r")
         self.driver = start(

@@ -74,7 +74,9 @@ def test_a_run_outlives_its_nodes_and_follows_them(
 
 
 @pytest.fixture
-def run_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ClusterRun]]:
+def run_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., ClusterRun]]:
     """On a Ray of its own, whatever other tests have set for theirs."""
     for name in [name for name in os.environ if name.startswith("RAY_")]:
         monkeypatch.delenv(name)

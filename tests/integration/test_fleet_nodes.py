@@ -64,6 +64,11 @@ class Scene:
     def metric(self, name: str) -> float:
         return float(str((last_record(self.paths.metrics) or {}).get(name, 0)))
 
+    def actors(self) -> set[object]:
+        """That have told how they are."""
+        beats = read_jsonl(self.paths.heartbeat)
+        return {beat["index"] for beat in beats if beat["role"] == "actor"}
+
     def close(self) -> None:
         for warden in (self.other, self.home):
             warden.close()
@@ -87,8 +92,7 @@ def test_two_nodes_train_and_a_lost_supervisor_goes_on_from_a_saved_state(scene:
         return scene.tell(scene.home, [0])
 
     wait_until("updates", lambda: bool(go_on()) and scene.metric("updates") > 0, DEADLINE_S)
-    beats = list(read_jsonl(scene.paths.heartbeat))
-    assert {beat["index"] for beat in beats if beat["role"] == "actor"} == {0, 1}
+    wait_until("both actors", lambda: bool(go_on()) and scene.actors() == {0, 1}, DEADLINE_S)
     assert (scene.folder / "there/r/logs/actor-1.log").exists()
 
     # As Ray does with the children of a worker that ends.

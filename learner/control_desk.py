@@ -25,7 +25,7 @@ from learner.ready_batch import BatchFeed
 
 log = logging.getLogger(__name__)
 
-MAX_MESSAGES_PER_PUMP = 16
+MAX_MESSAGES_PER_PUMP = 64
 RATIO_LIMITS = (1e-3, 1e4)
 
 

@@ -55,7 +55,12 @@ def run(effort: Effort) -> Result:
     versions = Bench(contenders=preparing_contenders(), clock=time.thread_time)
     preparing = measure(versions, effort.turns(20, 2))
     playing = measure(bench_actor(), effort.turns(200, 10))
-    times = time_rows(TimePlan(seconds=effort.seconds(40.0, 4.0)))
+    times = time_rows(
+        TimePlan(
+            envs_of_actors=(4,) if effort.quick else (1, 2, 4),
+            seconds=effort.seconds(40.0, 3.0),
+        )
+    )
     rows = [*playing.rows, *times, *inference.rows, *preparing.rows]
     return Result(rows, (*playing.notes, *notes))
 

@@ -50,9 +50,10 @@ def run(effort: Effort) -> Result:
     updates = compare_updates(plan)
     limits = compare_arithmetic(plan, max(plan.rounds // 3, 2))
     threads = compare_threads(plan, max(plan.rounds // 3, 2))
+    precisions = known_precisions()
     gaps = [
         row
-        for precision in known_precisions()
+        for precision in (precisions[-1:] if effort.quick else precisions)
         for row in gap_rows(GapPlan(precision=precision, seconds=effort.seconds(40.0, 6.0)))
     ]
     rows = [*updates.rows, *limits, *threads.rows, *gaps]

@@ -73,6 +73,7 @@ def run(effort: Effort) -> Result:
         settle_s=effort.seconds(15.0, 0.0),
         rounds=effort.turns(3, 1),
         learning_starts=300 if effort.quick else 1_000,
+        contenders=dict(list(CONTENDERS.items())[-1:]) if effort.quick else CONTENDERS,
     )
     result, shares = run_pipeline(plan)
     if effort.picture:

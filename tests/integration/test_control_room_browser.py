@@ -108,6 +108,22 @@ def test_a_browser_whose_clock_is_wrong_calls_nobody_silent(
         expect(row.locator(".age")).to_have_text(re.compile(r"^\d s$"))
 
 
+def test_the_level_map_tells_the_x_of_the_area_that_it_draws(
+    browser: Browser, room: tuple[str, Path]
+) -> None:
+    address, run = room
+    best = {"ground": 2_000, "max_x": {"37": 900, "2": 1_500}, "path": [[37, 40, 79], [37, 90, 79]]}
+    stage = {"bin_pixels": 16, "visits": {"37:2": 9, "2:1": 1}, "deaths": [[37, 90, 79]]}
+    told = {"stages": {"1-1": {**stage, "best": best, "frontier": [[5, 37, 910], [9, 2, 1_500]]}}}
+    (run / "maps").mkdir()
+    (run / "maps" / "actor-0.json").write_text(json.dumps(told), encoding="utf-8")
+    with opened_page(browser) as page:
+        page.goto(f"{address}#map/r")
+
+        expect(page.locator(".level .under")).to_contain_text("best episode, x 900")
+        expect(page.locator(".panel .keys")).to_have_text("now x 910")
+
+
 def test_the_game_is_seen_live_and_only_while_somebody_looks(
     browser: Browser, room: tuple[str, Path]
 ) -> None:

@@ -24,7 +24,7 @@ from launch.run_dir import make_run_dir, write_config
 from tests.processes import processes_mentioning, write_corridor
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.nightly]
 
 DEADLINE_S = 60.0
 

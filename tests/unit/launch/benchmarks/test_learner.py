@@ -206,7 +206,9 @@ def test_updates_of_both_networks_and_products_have_one_thread_and_two(
 
 
 @pytest.mark.usefixtures("fakes", "benches")
-def test_the_gaps_are_measured_in_each_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gaps_are_measured_in_each_precision_or_quickly_in_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     plans: list[GapPlan] = []
 
     def gaps(plan: GapPlan) -> list[Row]:
@@ -216,7 +218,12 @@ def test_the_gaps_are_measured_in_each_precision(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(learner, "gap_rows", gaps)
     monkeypatch.setattr(learner, "measure_threads", lambda _contenders, _rounds: Result([]))
 
-    result = learner.run(Effort(quick=True))
+    learner.run(Effort(quick=True, rounds=1))
+    result = learner.run(Effort(rounds=1))
 
-    assert [(plan.precision, plan.seconds) for plan in plans] == [("off", 6.0), ("bfloat16", 6.0)]
+    assert [(plan.precision, plan.seconds) for plan in plans] == [
+        ("bfloat16", 6.0),
+        ("off", 40.0),
+        ("bfloat16", 40.0),
+    ]
     assert [row.contender for row in result.rows][-2:] == ["gaps of off", "gaps of bfloat16"]

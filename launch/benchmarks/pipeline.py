@@ -65,8 +65,6 @@ class PipelinePlan:
 
 
 def run(effort: Effort) -> Result:
-    if effort.picture:
-        _require_matplotlib()
     plan = PipelinePlan(
         cores=choose_cores(effort),
         seconds=effort.seconds(40.0, 6.0),
@@ -137,11 +135,6 @@ def reference_speed(plan: PipelinePlan, core: str) -> float:
         module = "launch.benchmarks.sb3_dqn"
         talker = Talker(scene, "sb3", module, job, threads=None)
         return float(talker.hear(START_DEADLINE_S + plan.seconds)["agent_steps_per_s"])
-
-
-def _require_matplotlib() -> None:
-    if find_spec("matplotlib") is None:
-        raise ConfigError("--picture needs matplotlib; run: pip install '.[plot]'")
 
 
 def draw(runs: Mapping[str, Shares], path: str) -> None:

@@ -55,20 +55,24 @@ class ReplayPlan:
 
     @property
     def settings(self) -> Settings:
-        """Neither side ever waits for the other: each is measured by itself."""
-        base = Settings()
-        return replace(
-            base,
-            run=replace(base.run, device="cpu"),
-            env=EnvSettings(size=self.frame_side),
-            actor=ActorSettings(actors=self.senders, block_steps=BLOCK_ITEMS),
-            replay=ReplaySettings(
-                capacity=self.capacity,
-                learning_starts=1,
-                balance_slack_agent_steps=NO_BALANCE_AGENT_STEPS,
-            ),
-            learner=LearnerSettings(batch_size=self.batch_size),
-        )
+        base = unbalanced_settings(self.senders, self.capacity, self.frame_side)
+        return replace(base, learner=LearnerSettings(batch_size=self.batch_size))
+
+
+def unbalanced_settings(actors: int, capacity: int, frame_side: int) -> Settings:
+    """Neither side ever waits for the other: each is measured by itself."""
+    base = Settings()
+    return replace(
+        base,
+        run=replace(base.run, device="cpu"),
+        env=EnvSettings(size=frame_side),
+        actor=ActorSettings(actors=actors, block_steps=BLOCK_ITEMS),
+        replay=ReplaySettings(
+            capacity=capacity,
+            learning_starts=1,
+            balance_slack_agent_steps=NO_BALANCE_AGENT_STEPS,
+        ),
+    )
 
 
 def run(effort: Effort) -> Result:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from common.config import ActorSettings, EnvSettings, ReplaySettings, Settings
-from launch.benchmarks.blocks import BLOCK_ITEMS
-from launch.benchmarks.replay import NO_BALANCE_AGENT_STEPS
+from common.config import Settings
+from launch.benchmarks.replay import unbalanced_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,18 +25,7 @@ class Crew:
     @property
     def settings(self) -> Settings:
         """Nobody learns, so nobody waits for a learner."""
-        base = Settings()
-        return replace(
-            base,
-            run=replace(base.run, device="cpu"),
-            env=EnvSettings(size=self.frame_side),
-            actor=ActorSettings(actors=self.actors, block_steps=BLOCK_ITEMS),
-            replay=ReplaySettings(
-                capacity=self.capacity,
-                learning_starts=1,
-                balance_slack_agent_steps=NO_BALANCE_AGENT_STEPS,
-            ),
-        )
+        return unbalanced_settings(self.actors, self.capacity, self.frame_side)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,9 +62,9 @@ class WatchPlan:
     words: tuple[str, ...] = ("--preset", "laptop")
     """Flags of the run."""
     looks: Mapping[str, Look] = field(default_factory=lambda: LOOKS)
-    rounds: int = 12
-    seconds: float = 10.0
-    """Of a turn."""
+    rounds: int = 8
+    seconds: float = 30.0
+    """Of a turn: blocks of all environments fill together, so that short ones swing."""
     warm_up_s: float = 0.0
     """After the first update, in which the actors have run ahead of the learner."""
     settle_s: float = 2.0
@@ -102,8 +102,8 @@ def run(effort: Effort) -> Result:
             *("--learning-starts", "1000", "--metrics-interval-s", "0.5"),
         ),
         looks=looks,
-        rounds=effort.turns(12, 1),
-        seconds=effort.seconds(10.0, 3.0),
+        rounds=effort.turns(8, 1),
+        seconds=effort.seconds(30.0, 3.0),
         warm_up_s=effort.seconds(30.0, 0.0),
     )
     return Result(rows_of(take_turns(plan)), notes)

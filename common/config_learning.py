@@ -96,7 +96,7 @@ class LearnerSettings:
     compile: bool = False
     """Compile the network with torch.compile; falls back with a warning."""
     learner_threads: int = 0
-    """CPU threads of torch in the learner, each rank of it; 0: half of the cores for all ranks."""
+    """CPU threads of the learner, each rank of it; 0: half of the cores, at least two, for all."""
     learner_ranks: int = 1
     """Learner processes that share every batch, with equal parts of it, under torchrun."""
     checkpoint_interval_s: float = 60.0

@@ -38,7 +38,8 @@ def limit_torch_threads(threads: int) -> None:
 
 def learner_thread_count(requested: int, ranks: int = 1) -> int:
     """Of each rank; those on one machine share what one learner would take."""
-    return requested or max(1, (os.cpu_count() or 2) // 2 // ranks)
+    cores = os.cpu_count() or 1
+    return requested or max(1, max(min(cores, 2), cores // 2) // ranks)
 
 
 def has_fast_bfloat16() -> bool:

@@ -53,6 +53,7 @@ def build(  # noqa: PLR0913 - what a process, lockstep and rank 0 differ in
     clock: Callable[[], float] = time.monotonic,
     is_alone: bool = False,
     team: Team | None = None,
+    threads: int = 1,
 ) -> LearnerLoop:
     """A learner that has published its first weights. `clock` paces its questions.
 
@@ -63,7 +64,7 @@ def build(  # noqa: PLR0913 - what a process, lockstep and rank 0 differ in
     identity = Identity(
         run_id=settings.run.run, role="learner", index=0, incarnation=new_incarnation()
     )
-    learner, course = build_learner(settings), build_course(settings)
+    learner, course = build_learner(settings, threads), build_course(settings)
     progress = RunProgress()
     if resume is not None:
         progress = restore(learner, course, load_checkpoint(resume))
@@ -105,10 +106,14 @@ def _secure_start(loop: LearnerLoop, paths: RunPaths, agent_steps: int) -> None:
         set_aside_newer(paths.checkpoints, agent_steps)
 
 
-def build_learner(settings: Settings) -> Learner:
-    """Networks and optimizer with the seed of the run."""
+def build_learner(settings: Settings, threads: int = 1) -> Learner:
+    """Networks and optimizer with the seed of the run; `threads` of torch in all."""
     chosen = settings.learner
     device = resolve_device(settings.run.device)
+    # What is compiled is one piece, and a GPU needs no help.
+    aside = 0 if chosen.compile or device.type != "cpu" else threads // 2
+    if aside:
+        torch.set_num_threads(threads - aside)
     torch.manual_seed(settings.run.seed)
     online, target = (
         build_network(chosen.network, settings.spec, chosen.num_quantiles, device=device)
@@ -124,6 +129,7 @@ def build_learner(settings: Settings) -> Learner:
             target_sync_interval_updates=chosen.target_sync_interval_updates,
             average_decay=chosen.average_decay,
             mixed_precision=chosen.mixed_precision,
+            second_threads=aside,
         ),
     )
 

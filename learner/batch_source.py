@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from common.batch import Batch
 from common.handshake import ServerLink
 from common.messages import CutRequest, Scalar, SetLimit, StatsRequest
 from common.specs import DataSpec
@@ -40,6 +41,12 @@ class BatchSource:
         while self.line.receive(0):
             pass
         return self._take(next(iter(arrived))) if arrived else None
+
+    def peek(self) -> Batch | None:
+        while not self.line.arrived and self.line.receive(0):
+            pass
+        part = next(iter(self.line.arrived.values()), None)
+        return None if part is None else part.batch
 
     def release(self, ready: ReadyBatch) -> None:
         """Hand the slot back; it is asked for again at once."""

@@ -48,7 +48,7 @@ class FollowerLoop:
         self._training.part()
 
     def close(self) -> None:
-        for part in (self._source, self._heartbeat, self._team):
+        for part in (self._learner, self._source, self._heartbeat, self._team):
             part.close()
 
     def _beat(self) -> None:

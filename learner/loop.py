@@ -103,6 +103,8 @@ class LearnerLoop:
         if self._parts.archive is not None:
             self._parts.archive.close()
         parts = self._parts
+        # Before the source: a second thread may be reading one of its batches.
+        self._learner.close()
         for part in (self._source, parts.publisher, parts.inbox, parts.desk, parts.heartbeat):
             part.close()
         for file in (parts.metrics, parts.episodes, parts.stages):

@@ -61,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _plan(args: LearnerArgs) -> Work:
     place = place_among_ranks(os.environ)
+    threads = learner_thread_count(args.settings.learner.learner_threads, place.local_ranks)
 
     def build_learner(network: Network) -> Component:
         # Here, because `--help` should not wait for torch.
@@ -70,10 +71,9 @@ def _plan(args: LearnerArgs) -> Work:
         # Rank 0 decides where the run goes on, for all.
         resume = resume_path(args) if place.is_first else None
         if place.ranks > 1:
-            return build_rank(args.settings, network, place, resume=resume)
-        return build(args.settings, network, resume=resume)
+            return build_rank(args.settings, network, place, resume=resume, threads=threads)
+        return build(args.settings, network, resume=resume, threads=threads)
 
-    threads = learner_thread_count(args.settings.learner.learner_threads, place.local_ranks)
     return Work(build=build_learner, threads=threads, finish_deadline_s=FINISH_DEADLINE_S)
 
 

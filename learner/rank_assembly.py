@@ -25,16 +25,21 @@ from learner.training import Training
 
 
 def build_rank(
-    settings: Settings, network: Network, place: Place, *, resume: Path | None = None
+    settings: Settings,
+    network: Network,
+    place: Place,
+    *,
+    resume: Path | None = None,
+    threads: int = 1,
 ) -> Component:
     """A rank that all others wait for until it is built; `resume` is for rank 0 alone."""
     own = settings_of_rank(settings, place)
     team = Team(place, resolve_device(own.run.device))
     loop: Component
     if place.is_first:
-        loop = build(own, network, resume=resume, team=team)
+        loop = build(own, network, resume=resume, team=team, threads=threads)
     else:
-        loop = _build_follower(own, network, team)
+        loop = _build_follower(own, network, team, threads)
     team.assemble()
     return loop
 
@@ -57,14 +62,14 @@ def settings_of_rank(settings: Settings, place: Place) -> Settings:
     )
 
 
-def _build_follower(settings: Settings, network: Network, team: Team) -> FollowerLoop:
+def _build_follower(settings: Settings, network: Network, team: Team, threads: int) -> FollowerLoop:
     identity = Identity(
         run_id=settings.run.run,
         role="learner",
         index=team.place.rank,
         incarnation=new_incarnation(),
     )
-    learner = build_learner(settings)
+    learner = build_learner(settings, threads)
     share_state(team, learner)
     if settings.learner.compile:
         learner.compile(example_batch(settings, learner.device))

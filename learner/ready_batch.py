@@ -42,6 +42,10 @@ class BatchFeed(Protocol):
         """The next batch, waiting at most this long. Keeps the requests going."""
         ...
 
+    def peek(self) -> Batch | None:
+        """What `next` would give now; it stays as it is until it is taken and released."""
+        ...
+
     def release(self, ready: ReadyBatch) -> None:
         """Its memory may be filled again."""
         ...

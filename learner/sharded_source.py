@@ -94,6 +94,9 @@ class ShardedSource:
                 return ready
         return None
 
+    def peek(self) -> None:
+        """Batches are joined when they are taken."""
+
     def release(self, ready: ReadyBatch) -> None:
         self._origins.pop(ready.slot, None)
 

@@ -66,7 +66,7 @@ def restore_snapshot(learner: Learner, snapshot: LearnerSnapshot) -> None:
     for group in (snapshot.network, target, moments, average):
         require_finite(group)
     load_plain_state_dict(learner.online, snapshot.network, what="the network")
-    load_plain_state_dict(learner.target, snapshot.target, what="the target")
+    learner.load_target(snapshot.target, what="the target")
     _load_moments(learner, moments)
     _load_counters(learner, snapshot.counters)
     if learner.average is not None:

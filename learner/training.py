@@ -74,14 +74,22 @@ class Training:
         timer = self.learner.timer
         with timer.phase("copy"):
             batch = _on_device(ready.batch, self.learner.device)
-        for _ in range(self._uses):
-            result = self.learner.update(batch)
+        for use in range(self._uses):
+            is_last = use == self._uses - 1
+            result = self.learner.update(batch, self._upcoming() if is_last else None)
             self._tell(result)
             self._check_finite()
         with timer.phase("priorities"):
             if result.finite:
                 self.source.send_priorities(ready, result.priorities)
             self.source.release(ready)
+
+    def _upcoming(self) -> Batch | None:
+        """What comes next, if it is here and of use."""
+        if not self.learner.looks_ahead:
+            return None
+        with self.learner.timer.phase("wait"):
+            return self.source.peek()
 
     def _check_finite(self) -> None:
         if self.learner.consecutive_skipped_updates >= MAX_SKIPPED_IN_A_ROW:

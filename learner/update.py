@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -18,7 +18,10 @@ from common.networks import QuantileNetwork
 from common.phases import PhaseTimer
 from common.state_dicts import load_plain_state_dict, plain_state_dict
 from learner.average import WeightAverage
-from learner.losses import LossTerms, NextQuantiles, double_q_loss
+from learner.layer_weights import LayerWeights
+from learner.losses import LossTerms, double_q_loss
+from learner.next_states import NextStates
+from learner.second_thread import AtOnce, SecondThread
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +40,8 @@ class UpdateSettings:
     """Of the running mean of the weights, per update; 0: there is none."""
     mixed_precision: MixedPrecision = "off"
     """Half-precision layers where the device is made for them; elsewhere one warning, float32."""
+    second_threads: int = 0
+    """Threads of torch for passes beside the learner's own, on a CPU; 0: one after the other."""
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "adam_epsilon", "max_grad_norm"):
@@ -105,13 +110,26 @@ class Learner:
         """Of a learner that is one process of several."""
         self.timer = PhaseTimer()
         """Knows the parts of an update; the loop adds what lies between two of them."""
+        self._trained = list(online.parameters())
+        self._layers = LayerWeights(online, self.autocast_dtype)
+        self._target_layers = LayerWeights(self.target, self.autocast_dtype)
+        # A GPU does one thing after the other anyhow.
+        self.looks_ahead = settings.second_threads > 0 and self.device.type == "cpu"
+        """Whether it helps to know the batch after the one that is trained on."""
+        self._aside = SecondThread(settings.second_threads) if self.looks_ahead else AtOnce()
+        self._next = NextStates(self._aside, self._layers, self._target_layers, self._precision)
         self._loss_terms: Callable[[Batch], LossTerms] = self._compute_loss_terms
         self.sync_target()
         self.target_syncs = 0
 
-    def update(self, batch: Batch) -> UpdateResult:
-        """Train on one batch that lies on the learner's device; the host waits once, at the end."""
+    def update(self, batch: Batch, upcoming: Batch | None = None) -> UpdateResult:
+        """Train on one batch that lies on the learner's device; the host waits once, at the end.
+
+        `upcoming`, the batch after it where it is known, must stay as it is until its own update.
+        """
+        self._next.upcoming = upcoming if self.looks_ahead else None
         with self.timer.phase("forward"):
+            self._layers.follow()
             terms = self._loss_terms(batch)
         means = torch.stack((terms.loss.detach(), terms.q_mean))
         grad_norm = self._apply_gradient(terms.loss, means)
@@ -131,8 +149,19 @@ class Learner:
             group["lr"] = learning_rate
 
     def sync_target(self) -> None:
-        load_plain_state_dict(self.target, plain_state_dict(self.online), what="the online network")
+        self.load_target(plain_state_dict(self.online), what="the online network")
         self.target_syncs += 1
+
+    def load_target(self, tensors: Mapping[str, Tensor], *, what: str) -> None:
+        """The only way to change it: what it thought before is forgotten."""
+        self._next.forget()
+        load_plain_state_dict(self.target, tensors, what=what)
+        self._target_layers.follow()
+
+    def close(self) -> None:
+        """Nothing reads a batch afterwards."""
+        self._next.forget()
+        self._aside.close()
 
     def compile(self, example: Batch) -> bool:
         """Compile the loss and try it on `example`; on failure go on eagerly with one warning.
@@ -148,21 +177,25 @@ class Learner:
         else:
             self._loss_terms = compiled
             self.model_compiled = True
-        self.optimizer.zero_grad(set_to_none=True)
+        self._layers.network.zero_grad(set_to_none=True)
         return self.model_compiled
 
     def _compute_loss_terms(self, batch: Batch) -> LossTerms:
         # Two passes of the online network: one pass over both halves would also differentiate the
         # half that needs no gradient, and measured 1.2 to 1.7 times slower on CPU.
-        enabled = self.autocast_dtype is not None
-        with torch.autocast(self.device.type, dtype=self.autocast_dtype, enabled=enabled):
-            with torch.no_grad():
-                after = NextQuantiles(
-                    online=self.online(batch.next_observations, batch.next_prev_actions),
-                    target=self.target(batch.next_observations, batch.next_prev_actions),
-                )
-            quantiles = self.online(batch.observations, batch.prev_actions)
-        return double_q_loss(quantiles, batch, after)
+        after = self._next.ask(batch)
+        with self._precision():
+            quantiles = self._layers.network(batch.observations, batch.prev_actions)
+        return double_q_loss(quantiles, batch, after())
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(
+            self.device.type,
+            dtype=self.autocast_dtype,
+            enabled=self.autocast_dtype is not None,
+            # There is nothing to cast twice, and all threads would share what one has cast.
+            cache_enabled=False,
+        )
 
     def _apply_gradient(self, loss: Tensor, means: Tensor) -> Tensor:
         """Step unless loss or gradient is not finite, decided on the device; returns the norm.
@@ -176,21 +209,22 @@ class Learner:
                 self.ranks.average([*self._gradients(), means])
         with self.timer.phase("optimizer"):
             self.scaler.unscale_(self.optimizer)
-            norm = nn.utils.clip_grad_norm_(self.online.parameters(), self.settings.max_grad_norm)
+            norm = nn.utils.clip_grad_norm_(self._trained, self.settings.max_grad_norm)
             self.scaler.step(self.optimizer)
             self.scaler.update(None if self.scales_loss else 1.0)
         return norm
 
     def _gradients(self) -> list[Tensor]:
-        return [p.grad for p in self.online.parameters() if p.grad is not None]
+        return [p.grad for p in self._trained if p.grad is not None]
 
     def _differentiate(self, loss: Tensor) -> None:
-        self.optimizer.zero_grad(set_to_none=True)
         # 1 for a finite loss, NaN otherwise: the Huber gradient of an infinite loss is finite, so
         # without this factor the scaler would let the update pass. (A norm that overflows although
         # each element is finite clips the gradient to zero and is counted as skipped, too.)
         guard = loss.detach() - loss.detach() + 1.0
-        self.scaler.scale(loss * guard).backward()  # type: ignore[no-untyped-call] # torch's gap
+        gradient = torch.autograd.grad(self.scaler.scale(loss * guard), self._layers.parameters)
+        for parameter, part in zip(self._trained, gradient, strict=True):
+            parameter.grad = part.to(parameter.dtype)
 
     def _count(self, *, finite: bool) -> None:
         if not finite:

@@ -48,6 +48,9 @@ class HandFedSource:
         del timeout_ms
         return self.batches.popleft() if self.batches else None
 
+    def peek(self) -> Batch | None:
+        return self.batches[0].batch if self.batches else None
+
     def release(self, ready: ReadyBatch) -> None:
         del ready
         self.released += 1

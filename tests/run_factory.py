@@ -31,7 +31,7 @@ TINY_RUN: Mapping[str, Mapping[str, object]] = {
         "learning_rate_anneal_agent_steps": 2000,
         "target_sync_interval_updates": 50,
         "publish_interval_updates": 10,
-        "learner_threads": 1,
+        "learner_threads": 2,
     },
 }
 

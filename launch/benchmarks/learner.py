@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from itertools import product
 from typing import Any, cast
 
 import torch
@@ -27,6 +28,7 @@ from launch.benchmarks.arithmetic import (
 )
 from launch.benchmarks.gaps import GapPlan, gap_rows
 from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, Work, measure
+from launch.benchmarks.operators import operator_rows
 from launch.benchmarks.plain_update import PlainLearner
 from launch.benchmarks.threads import measure_threads
 from launch.benchmarks.update_variants import VARIANTS
@@ -50,13 +52,14 @@ def run(effort: Effort) -> Result:
     updates = compare_updates(plan)
     limits = compare_arithmetic(plan, max(plan.rounds // 3, 2))
     threads = compare_threads(plan, max(plan.rounds // 3, 2))
+    operators = profile_operators(plan)
     precisions = known_precisions()
     gaps = [
         row
         for precision in (precisions[-1:] if effort.quick else precisions)
         for row in gap_rows(GapPlan(precision=precision, seconds=effort.seconds(40.0, 6.0)))
     ]
-    rows = [*updates.rows, *limits, *threads.rows, *gaps]
+    rows = [*updates.rows, *limits, *threads.rows, *operators, *gaps]
     return Result(rows, (*updates.notes, *threads.notes))
 
 
@@ -108,14 +111,25 @@ def compare_threads(plan: LearnerPlan, rounds: int) -> Result:
     spec = DataSpec()
     batch = random_batch(plan.batch_size, spec)
     precisions = known_precisions()
-    updates = {
-        f"update: ours, {network}, {PRECISIONS[precision]}": Contender(
-            work=_our_update(spec, batch, precision, network), unit="update"
-        )
-        for network in NETWORKS
-        for precision in precisions
-    }
-    return measure_threads({**product_contenders(precisions), **updates}, rounds)
+    updates, beside = dict[str, Contender](), dict[str, Work]()
+    for network, precision in product(NETWORKS, precisions):
+        name = f"update: ours, {network}, {PRECISIONS[precision]}"
+        updates[name] = Contender(work=_our_update(spec, batch, precision, network), unit="update")
+        learner = _our_learner(spec, precision, network, second_threads=1)
+        # The batch after it is known, as it is in training.
+        beside[name] = partial(learner.update, batch, batch)
+    return measure_threads({**product_contenders(precisions), **updates}, rounds, beside)
+
+
+def profile_operators(plan: LearnerPlan) -> list[Row]:
+    spec = DataSpec()
+    batch = random_batch(plan.batch_size, spec)
+    return operator_rows(
+        {
+            f"{network}, {PRECISIONS[precision]}": _our_update(spec, batch, precision, network)
+            for network, precision in product(NETWORKS, known_precisions())
+        }
+    )
 
 
 def _by_batch(spec: DataSpec) -> dict[str, Contender]:
@@ -151,9 +165,11 @@ def _networks(spec: DataSpec, kind: str = "small") -> tuple[QuantileNetwork, Qua
     return online, target
 
 
-def _our_learner(spec: DataSpec, mixed_precision: str, kind: str = "small") -> Any:
+def _our_learner(
+    spec: DataSpec, mixed_precision: str, kind: str = "small", *, second_threads: int = 0
+) -> Any:
     module = import_module("learner.update")
-    settings = module.UpdateSettings(mixed_precision=mixed_precision)
+    settings = module.UpdateSettings(mixed_precision=mixed_precision, second_threads=second_threads)
     return module.Learner(*_networks(spec, kind), settings)
 
 

@@ -32,7 +32,7 @@ HALF = ("--mixed-precision", "bfloat16")
 CONTENDERS: Mapping[str, Sequence[str]] = {
     "ours, network nature": NATURE,
     "ours, network nature, bfloat16": (*NATURE, *HALF),
-    "ours, network nature, bfloat16, two threads": (*NATURE, *HALF, "--learner-threads", "2"),
+    "ours, network nature, bfloat16, one thread": (*NATURE, *HALF, "--learner-threads", "1"),
     "ours, preset laptop": ("--preset", "laptop"),
 }
 """Flags of `launch/local.py`."""
@@ -49,6 +49,7 @@ class PipelinePlan:
     """From the first update of ours until then."""
     rounds: int = 3
     learning_starts: int = 1_000
+    slack_agent_steps: int = 2_000
     has_reference: bool = True
     contenders: Mapping[str, Sequence[str]] = field(default_factory=lambda: CONTENDERS)
 
@@ -57,6 +58,8 @@ class PipelinePlan:
         return (
             *("--core", core, "--evaluators", "0"),
             *("--learning-starts", str(self.learning_starts)),
+            # At first the actors fill it, which a short window would take for speed.
+            *("--balance-slack-agent-steps", str(self.slack_agent_steps)),
             *("--metrics-interval-s", str(min(1.0, self.seconds / 4))),
         )
 
@@ -71,6 +74,7 @@ def run(effort: Effort) -> Result:
         settle_s=effort.seconds(15.0, 0.0),
         rounds=effort.turns(3, 1),
         learning_starts=300 if effort.quick else 1_000,
+        slack_agent_steps=1_024 if effort.quick else 2_000,
         contenders=dict(list(CONTENDERS.items())[-1:]) if effort.quick else CONTENDERS,
     )
     result, shares = run_pipeline(plan)

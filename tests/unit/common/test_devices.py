@@ -108,8 +108,8 @@ def test_threads_are_limited_before_python_starts() -> None:
     }
 
 
-@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 1), (3, 1), (8, 4), (None, 1)])
-def test_the_learner_takes_half_of_the_cores(
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (3, 2), (8, 4), (None, 1)])
+def test_the_learner_takes_two_threads_or_half_of_the_cores(
     cores: int | None, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: cores)

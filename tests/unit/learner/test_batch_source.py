@@ -88,6 +88,24 @@ def test_a_batch_over_the_wire_is_what_the_server_sent() -> None:
     assert ready.server_incarnation == scene.server.incarnation
 
 
+def test_who_peeks_sees_what_comes_next_and_takes_nothing() -> None:
+    scene = BatchScene()
+    scene.join()
+    scene.listen()
+    assert scene.source.peek() is None
+    scene.reply(random_batch(BATCH, seed=3))
+    scene.reply(random_batch(BATCH, seed=4))
+
+    peeked = [scene.source.peek(), scene.source.peek()]
+    ready = scene.source.next(0)
+    after = scene.source.peek()
+
+    assert ready is not None
+    assert peeked == [ready.batch, ready.batch]
+    assert after is not None
+    assert_equal(after, random_batch(BATCH, seed=4))
+
+
 def test_a_batch_tells_what_its_weights_are_relative_to() -> None:
     scene = BatchScene()
     scene.source.beta = 0.7

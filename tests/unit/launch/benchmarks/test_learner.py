@@ -19,7 +19,7 @@ from launch.benchmarks.learner import (
     compare_updates,
     random_batch,
 )
-from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, figure
+from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, Work, figure
 from launch.benchmarks.plain_update import PlainLearner
 from launch.benchmarks.update_variants import VARIANTS
 from learner.update import Learner, UpdateSettings
@@ -92,8 +92,8 @@ class FakeLearner:
     def compile(self, _batch: Batch) -> bool:
         return True
 
-    def update(self, batch: Batch) -> str:
-        return f"{self.name} with {batch.size}"
+    def update(self, batch: Batch, upcoming: Batch | None = None) -> str:
+        return f"{self.name} with {batch.size}{'' if upcoming is None else ' and the next'}"
 
 
 @pytest.fixture
@@ -101,8 +101,10 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> list[FakeLearner]:
     """Our learners are fakes, and this processor multiplies bfloat16."""
     made: list[FakeLearner] = []
 
-    def make(_spec: DataSpec, precision: str, kind: str = "small") -> FakeLearner:
-        made.append(FakeLearner(f"{kind} in {precision}"))
+    def make(
+        _spec: DataSpec, precision: str, kind: str = "small", *, second_threads: int = 0
+    ) -> FakeLearner:
+        made.append(FakeLearner(f"{kind} in {precision}{' beside' * second_threads}"))
         return made[-1]
 
     monkeypatch.setattr(learner, "_our_learner", make)
@@ -185,9 +187,13 @@ def test_updates_of_both_networks_and_products_have_one_thread_and_two(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen: list[Mapping[str, Contender]] = []
+    with_both: dict[str, Work] = {}
 
-    def keep(contenders: Mapping[str, Contender], _rounds: int) -> Result:
+    def keep(
+        contenders: Mapping[str, Contender], _rounds: int, beside: Mapping[str, Work]
+    ) -> Result:
         seen.append(contenders)
+        with_both.update(beside)
         return Result([])
 
     monkeypatch.setattr(learner, "measure_threads", keep)
@@ -203,6 +209,9 @@ def test_updates_of_both_networks_and_products_have_one_thread_and_two(
         "update: ours, nature, bfloat16": "nature in bfloat16 with 2",
     }
     assert sum(one.unit == "MFLOP" for one in contenders.values()) == 2
+    assert with_both.keys() == updates.keys()
+    both = with_both["update: ours, nature, bfloat16"]()
+    assert both == "nature in bfloat16 beside with 2 and the next"
 
 
 @pytest.mark.usefixtures("fakes", "benches")
@@ -216,7 +225,8 @@ def test_the_gaps_are_measured_in_each_precision_or_quickly_in_the_last(
         return [figure(f"gaps of {plan.precision}", [1.0], "ratio")]
 
     monkeypatch.setattr(learner, "gap_rows", gaps)
-    monkeypatch.setattr(learner, "measure_threads", lambda _contenders, _rounds: Result([]))
+    monkeypatch.setattr(learner, "measure_threads", lambda *_: Result([]))
+    monkeypatch.setattr(learner, "profile_operators", lambda _plan: [])
 
     learner.run(Effort(quick=True, rounds=1))
     result = learner.run(Effort(rounds=1))

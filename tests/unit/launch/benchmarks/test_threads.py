@@ -30,6 +30,25 @@ def test_the_same_work_has_one_thread_and_two_in_turns() -> None:
     assert [row.contender for row in result.rows] == ["product, one thread", "product, two threads"]
 
 
+def test_work_with_a_thread_beside_it_has_one_thread_in_torch() -> None:
+    seen: list[tuple[str, int]] = []
+    works = {
+        name: lambda name=name: seen.append((name, torch.get_num_threads()))
+        for name in ("alone", "beside")
+    }
+
+    result = measure_threads(
+        {"update": Contender(work=works["alone"])}, 1, {"update": works["beside"]}
+    )
+
+    assert seen[:3] == [("alone", 1), ("alone", 2), ("beside", 1)]
+    assert [row.contender for row in result.rows] == [
+        "update, one thread",
+        "update, two threads",
+        "update, a thread beside",
+    ]
+
+
 def test_two_threads_are_compared_with_one_by_the_wall_clock() -> None:
     """Sleep is no time of any thread: the wall clock alone sees it."""
 

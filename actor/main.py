@@ -28,9 +28,9 @@ Examples:
 """,
 )
 FINISH_DEADLINE_S = 1.5
-ACTOR_NICENESS = 10
+ACTOR_NICENESS = 5
 """Where cores are few all wait for the learner; an actor that plays ahead would only delay it."""
-EVALUATOR_NICENESS = 15
+EVALUATOR_NICENESS = 10
 """An evaluator takes what training leaves: its result may come later, not at others' cost."""
 
 

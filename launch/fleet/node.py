@@ -159,7 +159,7 @@ class Node:
             off=[
                 [child.spec.name, child.exit_codes[-1], child.last_reason]
                 for child in children
-                if child.state == "off" and child.spec.role == "actor"
+                if child.state == "off" and child.spec.role in ("actor", "replay_server")
             ],
             news=news,
             summary=[child.describe_restarts() for child in children if child.reasons],

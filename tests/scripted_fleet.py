@@ -9,7 +9,7 @@ from pathlib import Path
 from common.ids import peer_id
 from launch.fleet.fleet import Fleet
 from launch.fleet.fleet_node import FleetNode
-from launch.fleet.gathering import Gathering, Pieces
+from launch.fleet.gathering import Gathering, Marks, Pieces
 from launch.fleet.orders import Begin, Orders, Report, require_plain
 from launch.fleet.placement import ActorWish, NodeFacts
 from tests.fake_clock import FakeClock
@@ -56,16 +56,16 @@ class ObedientNode:
             self.report = Report(is_lost=True)
         return self.report
 
-    def read_files(self, root: str, offsets: dict[str, int]) -> Pieces | None:
+    def read_files(self, root: str, marks: Marks, *, is_last: bool = False) -> Pieces | None:
         if self._files_in_calls == 0:
             self.files_asked += 1
             self._files_in_calls = self.files_take_calls + 1
         self._files_in_calls -= 1
         if self._files_in_calls > 0:
             return None
-        content = f"{root}\n{self.text}".encode()
-        rest = content[offsets.get("logs/actor-0.log", 0) :]
-        return {"logs/actor-0.log": rest} if rest else {}
+        content = f"{root}\n{self.text}".encode() + (b"its end\n" if is_last else b"")
+        rest = content[marks.get("logs/actor-0.log", (1, 0))[1] :]
+        return {"logs/actor-0.log": (1, rest)} if rest else {}
 
     def forget_files(self) -> None:
         self.forgotten = self.told[-1].finish

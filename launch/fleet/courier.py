@@ -59,7 +59,7 @@ class Courier:
 
     def _ask(self, node: FleetNode) -> None:
         name = node.facts.node_id
-        pieces = node.link.read_files(self._folder(node), self._gathering.offsets(name))
+        pieces = node.link.read_files(self._folder(node), self._gathering.marks(name))
         if pieces is None:
             self._awaited.add(name)
         else:

@@ -17,7 +17,7 @@ from typing import IO
 
 from common.errors import MarioError
 from common.lifecycle import PARENT_PID_VARIABLE
-from launch.fleet.gathering import Pieces, read_pieces
+from launch.fleet.gathering import Marks, Pieces, read_pieces
 from launch.fleet.orders import Plain, Report, from_line, require_plain, to_line
 
 ANSWER_DEADLINE_S = 120.0
@@ -32,6 +32,7 @@ class Warden:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._turn = 0
 
     def tend(self, orders: Plain) -> Plain:
         """A report; that of a node that has not begun when the supervisor is gone."""
@@ -45,8 +46,10 @@ class Warden:
         news = "the supervisor of a node is gone and is started again"
         return Report(is_lost=True, news=[news]).to_plain()
 
-    def read_files(self, root: str, offsets: dict[str, int]) -> Pieces:
-        return read_pieces(Path(root).expanduser(), offsets)
+    def read_files(self, root: str, marks: Marks, is_last: bool) -> Pieces:
+        self._turn += 1
+        folder = Path(root).expanduser()
+        return read_pieces(folder, marks, turn=self._turn, is_last=is_last)
 
     def remove_files(self, root: str) -> None:
         """The folder of the run on this node, when everything of it is at home."""

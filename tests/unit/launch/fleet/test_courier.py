@@ -26,7 +26,8 @@ def test_at_the_end_all_are_told_and_their_files_are_at_home(stage: Stage, tmp_p
     assert all(link.told[-1].finish for link in stage.cluster.links.values())
     assert all(link.is_closed for link in stage.cluster.links.values())
     assert stage.cluster.links["n1"].removed == "/there/node-n1"
-    assert "/there/node-n1" in (tmp_path / "logs/actor-0.log").read_text()
+    text = (tmp_path / "logs/actor-0.log").read_text()
+    assert ("/there/node-n1\n" in text, text.count("its end\n")) == (True, 2)
     assert stage.cluster.links["n1"].forgotten
 
 

@@ -159,6 +159,24 @@ def test_replay_servers_that_are_off_are_told_as_actors_are(
     assert report.off == [[name, 1, "exit code 1"] for name in ("replay_server-0", "actor-0")]
 
 
+def test_stacks_of_another_node_are_told_by_their_place_in_the_run(
+    started: list[ProcessSpec], tmp_path: Path
+) -> None:
+    node = Node()
+    node.obey(orders(begin(tmp_path, is_home=False), 0))
+    child = Child(started[-1])
+    child.last_dump = started[-1].diagnostics / "actor-0-7-stacks.txt"
+    child.reasons["no progress"] += 1
+    node._supervisor.children.append(child)
+    node._supervisor.news.append(f"stacks in {child.last_dump}")
+
+    report = node.obey(orders(None, 0))
+
+    assert report.news == ["stacks in diagnostics/actor-0-7-stacks.txt"]
+    (line,) = report.summary
+    assert line.endswith("; last stacks in diagnostics/actor-0-7-stacks.txt")
+
+
 def test_settings_that_do_not_fit_are_reported_in_words(tmp_path: Path) -> None:
     wrong = begin(tmp_path, is_home=True)
     wrong.settings["learner"]["batch_size"] = 0

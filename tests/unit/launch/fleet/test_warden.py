@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from launch.fleet import warden as warden_module
+from launch.fleet.gathering import PIECE_BYTES
 from launch.fleet.orders import Orders, Plain, Report
 from launch.fleet.warden import Warden
 
@@ -65,7 +67,7 @@ def test_every_end_between_two_orders_is_told_before_another_is_started(
 
 
 def test_one_that_goes_without_an_answer_is_lost(
-    warden: Warden, supervisors: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+    warden: Warden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warden_module, "SUPERVISOR", ("head", "-c", "1", "/dev/null"))
     assert is_lost(warden.tend(ORDERS))
@@ -82,7 +84,7 @@ class Deaf:
         reading, writing = os.pipe()
         os.close(reading)
         self.stdin = os.fdopen(writing, "wb")
-        self.stdout = Path(os.devnull).open("rb")
+        self.stdout = io.BytesIO()
         self.is_gone = False
 
     def poll(self) -> int | None:
@@ -101,3 +103,15 @@ def test_orders_that_nobody_reads_are_no_error_when_the_pipe_is_closed(
 
     assert is_lost(Warden().tend(ORDERS))
     assert (deaf.stdin.closed, deaf.stdout.closed, deaf.is_gone) == (True, True, True)
+
+
+def test_each_time_files_are_read_another_one_is_the_first(warden: Warden, tmp_path: Path) -> None:
+    chatty = b"x" * (PIECE_BYTES - 1) + b"\n"
+    for index in range(3):
+        path = tmp_path / "logs" / f"actor-{index}.log"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(chatty)
+
+    first = [next(iter(warden.read_files(str(tmp_path), {}, False))) for _ in range(3)]
+
+    assert sorted(first) == [f"logs/actor-{index}.log" for index in range(3)]

@@ -1,7 +1,8 @@
 """Settings from environment variables: their names, and their values read by type.
 
-Only `launch/local.py` asks. What it starts has everything from config.json, and programs that are
-started by hand must agree with each other, so they read one file and not the shells around them.
+Only `launch/local.py` and `launch/cluster.py` ask. What they start has everything from config.json,
+and programs that are started by hand must agree with each other, so they read one file and not the
+shells around them.
 """
 
 from __future__ import annotations

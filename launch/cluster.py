@@ -19,6 +19,7 @@ from rich.console import Console
 from common.cli import Program, abandon_stdout, flag_value, refuse
 from common.config import EndpointSettings, LearnerSettings, Settings
 from common.endpoints import split_endpoints
+from common.environment import SOURCE
 from common.errors import ConfigError, ExitCode, MarioError
 from common.run_paths import RunPaths
 from launch.fleet.commands import scale, show_status, stop_run
@@ -81,9 +82,10 @@ class Request:
 
     @property
     def wish(self) -> ActorWish:
-        """A flag goes over the file."""
-        wish, by_flag = self.file.cluster.wish, self.resolution.origins["actors"] == FLAG
-        return replace(wish, actors=self.args.settings.actor.actors) if by_flag else wish
+        """A flag or the environment goes over the file; a preset or a stored run does not."""
+        wish, origin = self.file.cluster.wish, self.resolution.origins["actors"]
+        is_asked_for = origin == FLAG or origin.startswith(SOURCE)
+        return replace(wish, actors=self.args.settings.actor.actors) if is_asked_for else wish
 
 
 def main(argv: Sequence[str] | None = None) -> int:

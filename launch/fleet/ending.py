@@ -38,7 +38,7 @@ def bring_home(node: FleetNode, folder: str, gathering: Gathering, clock: Clock)
     # An answer to what was asked before the stop does not tell what was written until then.
     node.link.forget_files()
     while clock() < end_s:
-        pieces = node.link.read_files(folder, gathering.offsets(name))
+        pieces = node.link.read_files(folder, gathering.marks(name), is_last=True)
         if pieces is not None and not pieces:
             return gathering.is_whole(name)
         gathering.take(name, pieces or {})

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol
 
 from common.errors import ExitCode
 from common.ids import peer_id
-from launch.fleet.ending import bring_home, finish_all
+from common.shards import shard_of
+from launch.fleet.courier import Courier
+from launch.fleet.ending import finish_all
 from launch.fleet.fleet_node import FleetNode
 from launch.fleet.gathering import Gathering
 from launch.fleet.links import Cluster
@@ -21,7 +23,6 @@ log = logging.getLogger(__name__)
 
 LOOK_INTERVAL_S = 2.0
 """Between two looks at the nodes that there are."""
-GATHER_INTERVAL_S = 1.0
 STOP_DEADLINE_S = 20.0
 """For the actors of other nodes."""
 HOME_STOP_DEADLINE_S = 110.0
@@ -33,6 +34,9 @@ class RunHome(Protocol):
 
     @property
     def min_actors(self) -> int: ...
+
+    @property
+    def replay_shards(self) -> int: ...
 
     def begin(self, node: FleetNode) -> Begin: ...
 
@@ -73,12 +77,11 @@ class Fleet:
         self.blame: list[str] = []
         self._cluster = cluster
         self._home = home
-        self._gathering = gathering
+        self._courier = Courier(gathering, home.folder, clock)
         self._clock = clock
-        self._left: list[str] = []
         self._floor = 0
         self._numbers = 0
-        self._look_s = self._gather_s = clock()
+        self._look_s = clock()
 
     @property
     def least(self) -> int:
@@ -102,9 +105,7 @@ class Fleet:
                 # Whatever it ran is gone or will be: others may take its actors.
                 node.report = Report()
                 self._give_up(node, objection)
-        if now >= self._gather_s:
-            self._gather_s = now + GATHER_INTERVAL_S
-            self._gather()
+        self._courier.fetch(self.nodes.values())
         self._judge()
 
     def scale(self, actors: int) -> None:
@@ -118,7 +119,8 @@ class Fleet:
 
     def summary(self) -> list[str]:
         """Restarts and why, and what could not be brought home, for the end."""
-        return [*(line for n in self._in_order() for line in n.report.summary), *self._left]
+        lines = [line for node in self._in_order() for line in node.report.summary]
+        return [*lines, *self._courier.left]
 
     def stop(self) -> None:
         """Actors elsewhere first, then everything at home; the learner's end decides."""
@@ -127,12 +129,14 @@ class Fleet:
         stopped = finish_all(others, self._last_orders(), STOP_DEADLINE_S, self._clock)
         for node in (node for node in others if node not in stopped):
             log.warning("a node did not answer at the end", extra={"node": node.name})
+            if node.has_begun:
+                self._courier.leave(node)
         for node in finish_all(home, self._last_orders(), HOME_STOP_DEADLINE_S, self._clock):
             self._hear(node, node.report)
         if not all(node.report.stopped for node in home):
             self._end(ExitCode.TEMPORARY, "the home node did not answer at the end")
         for node in stopped:
-            self._bring_home(node)
+            self._courier.fetch_rest(node)
         for node in self.nodes.values():
             node.link.close()
 
@@ -148,16 +152,26 @@ class Fleet:
         found = {facts.node_id: facts for facts in self._cluster.nodes()}
         gone = [node for name, node in self.nodes.items() if name not in found]
         for node in gone:
-            del self.nodes[node.facts.node_id]
-            node.link.close()
-            self._home.note_gone(node)
-            log.warning("node gone", extra={"node": node.name, "actors": len(node.actors)})
-            self.news.append(f"{node.name} ({node.facts.address}) is gone")
+            self._lose(node)
+        if self.outcome is not None:
+            return
         new = [facts for name, facts in found.items() if name not in self.nodes]
         for facts in new:
             self._add(facts)
         if gone or new:
             self._lay_out()
+
+    def _lose(self, node: FleetNode) -> None:
+        del self.nodes[node.facts.node_id]
+        node.link.close()
+        self._home.note_gone(node)
+        log.warning("node gone", extra={"node": node.name, "actors": len(node.actors)})
+        words = f"{node.name} ({node.facts.address}) is gone"
+        self.news.append(words)
+        if node.is_home:
+            self._end(ExitCode.TEMPORARY, f"{words}, and with it the servers; --resume goes on")
+        elif node.has_begun:
+            self._courier.leave(node)
 
     def _add(self, facts: NodeFacts) -> None:
         is_home = facts.node_id == self._cluster.home
@@ -238,27 +252,10 @@ class Fleet:
             self.news.append(f"{node.name} gets no actors: {reason}")
             self._lay_out()
 
-    def _gather(self) -> None:
-        for node in self.nodes.values():
-            if not node.is_home and node.report.begun:
-                name, folder = node.facts.node_id, self._home.folder(node)
-                pieces = node.link.read_files(folder, self._gathering.offsets(name))
-                self._gathering.take(name, pieces or {})
-
-    def _bring_home(self, node: FleetNode) -> None:
-        """As far as it comes in time; only what is whole at home is removed there."""
-        folder = self._home.folder(node)
-        if bring_home(node, folder, self._gathering, self._clock):
-            node.link.remove_files(folder)
-        else:
-            where = f"{node.name} ({node.facts.address}): {folder}"
-            log.warning("files stay on their node", extra={"node": node.name, "folder": folder})
-            self._left.append(f"not all files are at home; they stay on {where}")
-
     def _judge(self) -> None:
         """The run can go on without some of its actors."""
         off = [one for node in self.nodes.values() for one in node.report.off]
-        usable = self.total - len(off)
+        usable = self._usable({str(name) for name, _, _ in off})
         if off and usable < self._home.min_actors:
             name, code, reason = off[-1]
             refused = code == ExitCode.CONFIGURATION
@@ -266,6 +263,14 @@ class Fleet:
             outcome = ExitCode.CONFIGURATION if refused else ExitCode.TEMPORARY
             words = f"only {usable} of {self.total} actors can be kept alive"
             self._end(outcome, f"{words}; {name}: {why}")
+
+    def _usable(self, off: Collection[str]) -> int:
+        """Actors that can play; one whose replay server is off waits as long as the run lasts."""
+        shards = self._home.replay_shards
+        lost = {shard for shard in range(shards) if peer_id("replay_server", shard) in off}
+        names = [peer_id("actor", i) for node in self.nodes.values() for i in node.actors]
+        has_server = [not lost or shard_of(name, shards) not in lost for name in names]
+        return sum(ok and name not in off for name, ok in zip(names, has_server, strict=True))
 
     def _end(self, outcome: ExitCode, reason: str) -> None:
         if self.outcome is None:

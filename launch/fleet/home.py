@@ -44,6 +44,10 @@ class FleetHome:
     def min_actors(self) -> int:
         return self.session.settings.actor.min_actors
 
+    @property
+    def replay_shards(self) -> int:
+        return self.session.settings.replay.replay_shards
+
     def begin(self, node: FleetNode) -> Begin:
         settings = self.session.settings
         keys: dict[str, str] = {}

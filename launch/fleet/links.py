@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from launch.fleet.gathering import Pieces
+from launch.fleet.gathering import Marks, Pieces
 from launch.fleet.orders import Orders, Report
 from launch.fleet.placement import NodeFacts
 
@@ -17,8 +17,8 @@ class NodeLink(Protocol):
         """Send the orders unless others are on their way; the newest answer, once."""
         ...
 
-    def read_files(self, root: str, offsets: dict[str, int]) -> Pieces | None:
-        """The same for files of the node."""
+    def read_files(self, root: str, marks: Marks, *, is_last: bool = False) -> Pieces | None:
+        """The same for files of the node; the last time of one that has stopped."""
         ...
 
     def forget_files(self) -> None:

@@ -159,16 +159,23 @@ class Node:
             off=[
                 [child.spec.name, child.exit_codes[-1], child.last_reason]
                 for child in children
-                if child.state == "off" and child.spec.role == "actor"
+                if child.state == "off" and child.spec.role in ("actor", "replay_server")
             ],
-            news=news,
-            summary=[child.describe_restarts() for child in children if child.reasons],
+            news=self._as_at_home(news),
+            summary=self._as_at_home([c.describe_restarts() for c in children if c.reasons]),
             outcome=None if outcome is None else int(outcome),
             reason=str(problem) if problem is not None else supervisor.reason,
             blame=[] if blame is None else blame.last_lines(),
             incarnation=supervisor.incarnation,
             most_actors=self._most_actors,
         )
+
+    def _as_at_home(self, lines: Sequence[str]) -> list[str]:
+        """Files of another machine are brought to the run folder; here they are removed."""
+        if self._begin is None or self._begin.is_home:
+            return list(lines)
+        folder = f"{RunPaths.of(self._settings.run).root}/"
+        return [line.replace(folder, "") for line in lines]
 
 
 def _shown(row: Plain) -> Plain:

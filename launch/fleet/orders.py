@@ -83,7 +83,7 @@ class Report:
     rows: list[Plain] = field(default_factory=list)
     """Of every process, what `launch.live_view.ProcessRow` holds."""
     off: list[list[object]] = field(default_factory=list)
-    """Actors that are not started any more: name, exit code, reason."""
+    """Actors and replay servers that are not started any more: name, exit code, reason."""
     news: list[str] = field(default_factory=list)
     summary: list[str] = field(default_factory=list)
     """Restarts of every process and why, for the end."""

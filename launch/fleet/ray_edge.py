@@ -23,7 +23,7 @@ from common.endpoints import is_loopback
 from common.errors import ConfigError, MarioError, PeerUnavailable
 from common.keys import FOLDER_MODE
 from common.logs import RareLog
-from launch.fleet.gathering import Pieces
+from launch.fleet.gathering import Marks, Pieces
 from launch.fleet.orders import Orders, Report, require_plain
 from launch.fleet.placement import NodeFacts
 from launch.fleet.warden import Warden
@@ -171,8 +171,8 @@ class RayNode:
         answer = self._ask("tend", orders.to_plain())
         return Report.from_plain(answer) if isinstance(answer, dict) else None
 
-    def read_files(self, root: str, offsets: dict[str, int]) -> Pieces | None:
-        answer = self._ask("read_files", root, offsets)
+    def read_files(self, root: str, marks: Marks, *, is_last: bool = False) -> Pieces | None:
+        answer = self._ask("read_files", root, marks, is_last)
         return answer if isinstance(answer, dict) else None
 
     def forget_files(self) -> None:

@@ -34,7 +34,7 @@ class ClusterSettings:
     HOST:PORT of its head."""
     actors: int | str = AUTO
     """Actors on all nodes together; auto: one per core that the servers do not need. The flag
-    --actors goes over it."""
+    --actors and MARIO_ACTORS go over it."""
     actors_per_node: int | str = AUTO
     """At most so many on each node; auto: in proportion to its cores."""
     host: str = AUTO

@@ -5,6 +5,7 @@ Plain values in, plain values out. It does not import Ray, so that tests can use
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import shutil
@@ -16,7 +17,7 @@ from typing import IO
 
 from common.errors import MarioError
 from common.lifecycle import PARENT_PID_VARIABLE
-from launch.fleet.gathering import Pieces, read_pieces
+from launch.fleet.gathering import Marks, Pieces, read_pieces
 from launch.fleet.orders import Plain, Report, from_line, require_plain, to_line
 
 ANSWER_DEADLINE_S = 120.0
@@ -31,20 +32,24 @@ class Warden:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._turn = 0
 
     def tend(self, orders: Plain) -> Plain:
         """A report; that of a node that has not begun when the supervisor is gone."""
         require_plain(orders)
-        process = self._running()
-        try:
-            return _exchange(process, to_line(orders))
-        except (OSError, EOFError):
-            self._end(process)
-            news = "the supervisor of a node is gone and is started again"
-            return Report(is_lost=True, news=[news]).to_plain()
+        process = self._process or self._start()
+        # One that has ended is told of before there is another: ends are counted at home.
+        if process.poll() is None:
+            with contextlib.suppress(OSError, EOFError):
+                return _exchange(process, to_line(orders))
+        self._end(process)
+        news = "the supervisor of a node is gone and is started again"
+        return Report(is_lost=True, news=[news]).to_plain()
 
-    def read_files(self, root: str, offsets: dict[str, int]) -> Pieces:
-        return read_pieces(Path(root).expanduser(), offsets)
+    def read_files(self, root: str, marks: Marks, is_last: bool) -> Pieces:
+        self._turn += 1
+        folder = Path(root).expanduser()
+        return read_pieces(folder, marks, turn=self._turn, is_last=is_last)
 
     def remove_files(self, root: str) -> None:
         """The folder of the run on this node, when everything of it is at home."""
@@ -54,24 +59,25 @@ class Warden:
         if self._process is not None:
             self._end(self._process)
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
-            self._process = subprocess.Popen(
-                SUPERVISOR,
-                cwd=CODE,
-                env=_environment(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                process_group=0,
-            )
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._process = subprocess.Popen(
+            SUPERVISOR,
+            cwd=CODE,
+            env=_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            process_group=0,
+        )
         return self._process
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         """At the end of its orders it stops everything and goes."""
         self._process = None
         for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
+            # What could not be written is still in the buffer, and closing writes it again.
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
         try:
             process.wait(ANSWER_DEADLINE_S)
         except subprocess.TimeoutExpired:

@@ -71,6 +71,8 @@ def test_a_run_outlives_its_nodes_and_follows_them(
     # The lost node is shut out; what the others had was removed there when it was at home.
     assert len(list(run_on.paths.keys.glob("revoked/*.pub"))) == 1
     assert len(list(tmp_path.glob("elsewhere/*-node-*"))) == 1
+    assert output.count("they stay on node-") == 1
+    assert (run_on.paths.diagnostics / "construction.jsonl").read_text().count('"index":2') > 0
 
 
 @pytest.fixture

@@ -59,6 +59,18 @@ def test_the_number_of_actors_on_the_command_line_is_that_of_all_nodes(tmp_path:
     assert request.wish == ActorWish(actors=64, per_node=2)
 
 
+@pytest.mark.parametrize(("words", "actors"), [([], 9), (["--actors", "64"], 64)])
+def test_the_environment_goes_over_the_number_of_the_file_and_a_flag_over_both(
+    words: list[str], actors: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path, '[cluster]\nactors = 5\npreset = "smoke"\n')
+    monkeypatch.setenv("MARIO_ACTORS", "9")
+
+    request = understand([*words, "--runs-dir", str(tmp_path), "--config", file])
+
+    assert request.wish == ActorWish(actors=actors)
+
+
 def test_a_run_that_goes_on_keeps_its_settings_also_when_the_file_names_it(tmp_path: Path) -> None:
     stored = Settings(run=replace(Settings().run, run="file", runs_dir=str(tmp_path), seed=77))
     paths = RunPaths.of(stored.run)

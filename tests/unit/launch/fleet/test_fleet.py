@@ -2,136 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from common.errors import ExitCode
-from common.ids import peer_id
-from launch.fleet.ending import BRING_DEADLINE_S
-from launch.fleet.fleet import STOP_DEADLINE_S, Fleet
-from launch.fleet.fleet_node import MOST_ENDS, RETURN_DEADLINE_S, FleetNode
-from launch.fleet.gathering import MOST_FILE_BYTES, Gathering, Pieces
-from launch.fleet.orders import Begin, Orders, Report, require_plain
-from launch.fleet.placement import ActorWish, NodeFacts
-from tests.fake_clock import FakeClock
-
-
-class ObedientNode:
-    """Does at once what it is told, and answers at the next call."""
-
-    def __init__(self, facts: NodeFacts) -> None:
-        self.facts = facts
-        self.told: list[Orders] = []
-        self.report = Report()
-        self.is_closed = False
-        self.is_silent = False
-        self.removed = self.text = ""
-        self.forgotten = False
-        self.crashes = False
-        """Whether its supervisor ends whenever it is told something."""
-        self.busy_calls = 0
-        """For so many calls it is still as it was."""
-
-    def running(self) -> list[object]:
-        return [row["name"] for row in self.report.rows]
-
-    def tend(self, orders: Orders) -> Report | None:
-        require_plain(orders.to_plain())
-        self.told.append(orders)
-        if self.is_silent:
-            return None
-        if self.busy_calls > 0:
-            self.busy_calls -= 1
-            return self.report
-        names = [peer_id("actor", index) for index in orders.actors]
-        rows = [{"name": n, "state": "running", "restarts": 0, "beat": {}} for n in names]
-        begun = self.report.begun or orders.begin is not None
-        self.report = replace(
-            self.report, begun=begun, rows=list(rows) if begun else [], stopped=orders.finish
-        )
-        if self.crashes:
-            self.report = Report(is_lost=True)
-        return self.report
-
-    def read_files(self, root: str, offsets: dict[str, int]) -> Pieces | None:
-        content = f"{root}\n{self.text}".encode()
-        rest = content[offsets.get("logs/actor-0.log", 0) :]
-        return {"logs/actor-0.log": rest} if rest else {}
-
-    def forget_files(self) -> None:
-        self.forgotten = self.told[-1].finish
-
-    def remove_files(self, root: str) -> None:
-        self.removed = root
-
-    def close(self) -> None:
-        self.is_closed = True
-
-
-class ScriptedCluster:
-    home = "n0"
-
-    silent = ""
-
-    def __init__(self, *cores: int) -> None:
-        self.links: dict[str, ObedientNode] = {}
-        self.present = [self.facts(index, count) for index, count in enumerate(cores)]
-
-    def facts(self, index: int, cores: int) -> NodeFacts:
-        return NodeFacts(node_id=f"n{index}", address="10.0.0.1", cores=cores)
-
-    def nodes(self) -> Sequence[NodeFacts]:
-        return self.present
-
-    def open_node(self, facts: NodeFacts) -> ObedientNode:
-        self.links[facts.node_id] = ObedientNode(facts)
-        self.links[facts.node_id].is_silent = facts.node_id == self.silent
-        return self.links[facts.node_id]
-
-
-class NotedHome:
-    min_actors = 1
-
-    def __init__(self) -> None:
-        self.totals: list[int] = []
-        self.gone: list[str] = []
-        self.unwanted = ""
-
-    def begin(self, node: FleetNode) -> Begin:
-        resume = "again" if node.has_begun else "first"
-        return Begin(settings={}, number=node.number, is_home=node.is_home, resume=resume)
-
-    def folder(self, node: FleetNode) -> str:
-        return f"/there/{node.name}"
-
-    def refusal(self, facts: NodeFacts) -> str:
-        return "too far away" if facts.node_id == self.unwanted else ""
-
-    def note_total(self, total: int) -> None:
-        self.totals.append(total)
-
-    def note_gone(self, node: FleetNode) -> None:
-        self.gone.append(node.name)
-
-
-class Stage:
-    def __init__(self, folder: Path, *cores: int, wish: ActorWish | None = None) -> None:
-        self.clock, self.home = FakeClock(), NotedHome()
-        self.cluster = ScriptedCluster(*cores)
-        gathering = Gathering(folder)
-        self.fleet = Fleet(self.cluster, self.home, wish or ActorWish(), gathering, self.clock)
-
-    def tick(self, times: int = 3) -> None:
-        for _ in range(times):
-            self.clock.advance(2.5)
-            self.fleet.tick()
-
-    def actors(self) -> dict[str, list[int]]:
-        return {name: link.told[-1].actors for name, link in self.cluster.links.items()}
+from common.shards import shard_of
+from launch.fleet.fleet_node import MOST_ENDS, RETURN_DEADLINE_S
+from launch.fleet.orders import Report
+from launch.fleet.placement import ActorWish
+from tests.scripted_fleet import Stage
 
 
 @pytest.fixture
@@ -274,6 +155,34 @@ def test_too_few_actors_that_can_be_kept_alive_end_the_run(
     assert "only 5 of 6 actors can be kept alive; actor-2" in stage.fleet.reason
 
 
+@pytest.mark.parametrize(("min_actors", "outcome"), [(2, None), (5, ExitCode.TEMPORARY)])
+def test_actors_whose_replay_server_is_lost_do_not_count(
+    stage: Stage, min_actors: int, outcome: ExitCode | None
+) -> None:
+    stage.home.min_actors, stage.home.replay_shards = min_actors, 2
+    waiting = sum(shard_of(f"actor-{index}", 2) == 1 for index in range(6))
+    assert 2 <= waiting <= 4
+    link = stage.cluster.links["n0"]
+    link.report = replace(link.report, off=[["replay_server-1", 1, "exit code 1"]])
+
+    stage.tick()
+
+    assert stage.fleet.outcome is outcome
+    if outcome is not None:
+        words = f"only {6 - waiting} of 6 actors can be kept alive; replay_server-1: exit code 1"
+        assert words in stage.fleet.reason
+
+
+def test_a_home_that_is_gone_for_ray_ends_the_run(stage: Stage) -> None:
+    stage.cluster.present = stage.cluster.present[1:]
+
+    stage.tick()
+
+    assert stage.fleet.outcome is ExitCode.TEMPORARY
+    assert "node-n0 (10.0.0.1) is gone, and with it the servers" in stage.fleet.reason
+    assert stage.home.totals == [6]
+
+
 def test_without_room_the_run_waits_for_nodes(tmp_path: Path) -> None:
     stage = Stage(tmp_path, 2, 2)
     stage.tick()
@@ -295,48 +204,6 @@ def test_lives_are_younger_than_those_of_a_clock_that_is_ahead(stage: Stage) -> 
     stage.tick()
 
     assert stage.cluster.links["n2"].told[-1].floor == ahead
-
-
-def test_at_the_end_all_are_told_and_their_files_are_at_home(stage: Stage, tmp_path: Path) -> None:
-    stage.fleet.stop()
-
-    assert all(link.told[-1].finish for link in stage.cluster.links.values())
-    assert all(link.is_closed for link in stage.cluster.links.values())
-    assert stage.cluster.links["n1"].removed == "/there/node-n1"
-    assert "/there/node-n1" in (tmp_path / "logs/actor-0.log").read_text()
-    assert stage.cluster.links["n1"].forgotten
-
-
-def test_nodes_that_are_dead_at_the_end_are_waited_for_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stage = Stage(tmp_path, 4, 2, 2, 2)
-    stage.tick()
-    monkeypatch.setattr(time, "sleep", stage.clock.advance)
-    for name in ("n1", "n2"):
-        stage.cluster.links[name].is_silent = True
-    began_s = stage.clock()
-
-    stage.fleet.stop()
-
-    assert stage.clock() - began_s < STOP_DEADLINE_S + BRING_DEADLINE_S
-    assert stage.cluster.links["n3"].removed == "/there/node-n3"
-    assert stage.cluster.links["n1"].removed == ""
-
-
-def test_what_is_not_whole_at_home_stays_on_its_node(stage: Stage, tmp_path: Path) -> None:
-    log = tmp_path / "logs" / "actor-0.log"
-    log.parent.mkdir(exist_ok=True)
-    with log.open("ab") as file:
-        file.truncate(MOST_FILE_BYTES)
-    for link in stage.cluster.links.values():
-        link.text = "one more line"
-    stage.tick()
-
-    stage.fleet.stop()
-
-    assert [link.removed for link in stage.cluster.links.values()] == ["", "", ""]
-    assert "they stay on node-n1 (10.0.0.1): /there/node-n1" in stage.fleet.summary()[-2]
 
 
 @pytest.mark.parametrize("has_begun", [True, False])

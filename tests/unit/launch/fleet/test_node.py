@@ -11,6 +11,7 @@ from common.config import EnvSettings, RunSettings, Settings
 from common.file_lock import held_lock
 from common.run_paths import RunPaths
 from common.settings_files import load_settings, settings_to_dict
+from launch.child import Child
 from launch.fleet import node as node_module
 from launch.fleet.node import Node
 from launch.fleet.orders import Begin, Orders, require_plain
@@ -141,6 +142,39 @@ def test_two_supervisors_never_have_one_folder(
     assert (report.begun, report.outcome) == (False, 2)
     assert "still has a supervisor" in report.reason
     assert started == []
+
+
+def test_replay_servers_that_are_off_are_told_as_actors_are(
+    started: list[ProcessSpec], tmp_path: Path
+) -> None:
+    node = Node()
+    node.obey(orders(begin(tmp_path, is_home=True), 0))
+    for spec in started:
+        child = Child(spec)
+        child.state, child.last_reason, child.exit_codes = "off", "exit code 1", [1]
+        node._supervisor.children.append(child)
+
+    report = node.obey(orders(None, 0))
+
+    assert report.off == [[name, 1, "exit code 1"] for name in ("replay_server-0", "actor-0")]
+
+
+def test_stacks_of_another_node_are_told_by_their_place_in_the_run(
+    started: list[ProcessSpec], tmp_path: Path
+) -> None:
+    node = Node()
+    node.obey(orders(begin(tmp_path, is_home=False), 0))
+    child = Child(started[-1])
+    child.last_dump = started[-1].diagnostics / "actor-0-7-stacks.txt"
+    child.reasons["no progress"] += 1
+    node._supervisor.children.append(child)
+    node._supervisor.news.append(f"stacks in {child.last_dump}")
+
+    report = node.obey(orders(None, 0))
+
+    assert report.news == ["stacks in diagnostics/actor-0-7-stacks.txt"]
+    (line,) = report.summary
+    assert line.endswith("; last stacks in diagnostics/actor-0-7-stacks.txt")
 
 
 def test_settings_that_do_not_fit_are_reported_in_words(tmp_path: Path) -> None:

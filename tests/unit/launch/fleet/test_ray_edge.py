@@ -123,16 +123,16 @@ def test_an_answer_from_before_the_end_is_not_taken_for_the_last_one(ray: StandI
     node.forget_files()
     ray.answer = {}
 
-    assert node.read_files("/there", {"logs/actor-0.log": 3}) == {}
-    assert ray.calls[-1] == ("read_files", "/there", {"logs/actor-0.log": 3})
+    assert node.read_files("/there", {"logs/actor-0.log": (7, 3)}, is_last=True) == {}
+    assert ray.calls[-1] == ("read_files", "/there", {"logs/actor-0.log": (7, 3)}, True)
 
 
 def test_only_plain_values_are_given_to_ray(ray: StandIn) -> None:
     node = RayNode(ray, FACTS, is_home=False)
-    offsets: Any = {"logs": Path("/")}
+    marks: Any = {"logs": Path("/")}
 
     with pytest.raises(NotPlain):
-        node.read_files("/there", offsets)
+        node.read_files("/there", marks)
     assert ray.calls == []
 
 

@@ -29,6 +29,7 @@ from common.jsonl import last_record
 from common.lifecycle import StopFlag
 from common.logs import configure_logging
 from common.resume import ResumePoint
+from common.run_config import with_absolute_folder
 from common.run_paths import RunPaths
 from common.shared_files import remove_shared, shared_prefix, sweep_shared
 from launch.dry_run import StartPlan, show_plan
@@ -168,9 +169,7 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
         announce_crowd(settings, console)
         if settings.endpoints.keys_dir:
             console.print("--keys-dir is not used here: private local sockets need no keys")
-        # Absolute, so that the file serves from any folder.
-        run = replace(settings.run, runs_dir=str(paths.root.parent))
-        settings = replace(settings, run=run, endpoints=endpoints)
+        settings = replace(with_absolute_folder(settings, paths), endpoints=endpoints)
         write_config(paths, settings)
         session = Session(
             settings=settings,

@@ -7,7 +7,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -15,7 +15,7 @@ from typing import TypeVar
 import tyro
 
 from common.config import Settings
-from common.errors import MarioError
+from common.errors import ExitCode, MarioError
 from common.settings_files import load_settings
 
 Args = TypeVar("Args")
@@ -115,6 +115,33 @@ def in_one_line(box: str) -> str:
 def abandon_stdout() -> None:
     """After a broken pipe: what is still buffered goes nowhere instead of raising at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def run_command(
+    program: Program,
+    body: Callable[[], int],
+    *,
+    unread: ExitCode = ExitCode.DONE,
+    describe: Callable[[OSError], MarioError] | None = None,
+) -> int:
+    """The exit code of a command; errors of ours become one line.
+
+    `unread` is for a command whose output nobody reads any more, `describe` for one that tells
+    errors of the system in its own words.
+    """
+    try:
+        return int(body())
+    except MarioError as error:
+        return refuse(program, error)
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        abandon_stdout()
+        return int(unread)
+    except OSError as error:
+        if describe is None:
+            raise
+        return refuse(program, describe(error))
 
 
 def refuse(program: Program, error: MarioError) -> int:

@@ -73,6 +73,12 @@ def check_host(endpoint: str) -> None:
         ) from error
 
 
+def from_here(endpoint: str) -> str:
+    """How a server of this machine is reached that binds all of its addresses."""
+    is_everywhere = endpoint.startswith("tcp://") and parse_tcp(endpoint).host == "*"
+    return f"tcp://127.0.0.1:{parse_tcp(endpoint).port}" if is_everywhere else endpoint
+
+
 def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True

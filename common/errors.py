@@ -47,6 +47,10 @@ class PeerUnavailable(MarioError):
     """No answer from a process that we cannot work without."""
 
 
+class EndpointTaken(MarioError):
+    """A port that a launcher found free, and that somebody else has meanwhile: perhaps not long."""
+
+
 class HostUnknown(MarioError):
     """A host without an address: misspelt, or an engine has not started what it names yet."""
 

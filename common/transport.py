@@ -8,6 +8,7 @@ included, so that one address has one rule; ipc is private by its folder.
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +16,9 @@ from functools import partial
 import zmq
 
 from common.endpoints import check_endpoint
-from common.errors import ConfigError
+from common.errors import ConfigError, EndpointTaken, MarioError
 from common.keys import KeyFolder
+from common.lifecycle import PARENT_PID_VARIABLE
 from common.messages import MAX_FRAME_BYTES, MAX_HEADER_BYTES
 from common.transport_channels import (
     Check,
@@ -183,8 +185,7 @@ class ZmqNetwork:
                 guard.await_hold(endpoint)
         except zmq.ZMQError as error:
             socket.close(linger=0)
-            hint = BIND_HINTS.get(error.errno or 0, "choose another endpoint")
-            raise ConfigError(f"cannot bind {endpoint}: {error.strerror}; {hint}") from error
+            raise _bind_error(endpoint, error) from error
         return socket
 
     def _connect(
@@ -211,3 +212,15 @@ class ZmqNetwork:
             socket.close(linger=0)
             raise
         return socket
+
+
+def _bind_error(endpoint: str, error: zmq.ZMQError) -> MarioError:
+    """Under a launcher, which took a free port, a later start may find it free again.
+
+    By hand somebody chose the endpoint, and has to choose another.
+    """
+    hint = BIND_HINTS.get(error.errno or 0, "choose another endpoint")
+    words = f"cannot bind {endpoint}: {error.strerror}; {hint}"
+    has_launcher = PARENT_PID_VARIABLE in os.environ
+    may_pass = error.errno == errno.EADDRINUSE and has_launcher
+    return EndpointTaken(words) if may_pass else ConfigError(words)

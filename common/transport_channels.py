@@ -11,7 +11,7 @@ import zmq
 
 from common.channels import Frames
 from common.codec import Buffer
-from common.errors import ConfigError
+from common.errors import ConfigError, EndpointTaken
 from common.logs import RareLog
 from common.messages import MAX_ARRAYS
 
@@ -201,7 +201,7 @@ class ZmqPublisher:
         try:
             self._socket = self._open_socket()
             self._is_reopening = False
-        except ConfigError as error:
+        except (ConfigError, EndpointTaken) as error:
             if self._rare.allows("reopen", time.monotonic()):
                 log.info("weights socket waits for its address", extra={"waits_for": str(error)})
 

@@ -16,11 +16,11 @@ from typing import Final, Literal, get_args
 
 from rich.console import Console
 
-from common.cli import Program, abandon_stdout, flag_value, refuse
+from common.cli import Program, flag_value
 from common.config import EndpointSettings, LearnerSettings, Settings
 from common.endpoints import split_endpoints
 from common.environment import SOURCE
-from common.errors import ConfigError, ExitCode, MarioError
+from common.errors import ConfigError, ExitCode
 from common.run_paths import RunPaths
 from launch.fleet.commands import scale, show_status, stop_run
 from launch.fleet.drive import drive
@@ -34,7 +34,7 @@ from launch.fleet.ray_edge import connected, require_extra, require_guarded_ray
 from launch.fleet.settings import ClusterFile, ClusterSettings, read_cluster_file
 from launch.fleet.sockets import bind_host, needs_keys, tcp_endpoints
 from launch.layers import FLAG
-from launch.local import announce_sources, opened_run, settle_core, settle_device, system_error
+from launch.local import announce_sources, opened_run, run_launcher, settle_core, settle_device
 from launch.options import Front, LocalArgs, Resolution, resolve
 from launch.private_sockets import private_endpoints, private_folder
 from launch.run_dir import locked, write_config
@@ -92,17 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     # The run folder holds checkpoints, logs and keys: for this user only.
     os.umask(0o077)
-    try:
-        return int(carry_out(understand(words), Console()))
-    except MarioError as error:
-        return refuse(PROGRAM, error)
-    except KeyboardInterrupt:
-        return int(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        abandon_stdout()
-        return int(ExitCode.TERMINATED)
-    except OSError as error:
-        return refuse(PROGRAM, system_error(error))
+    return run_launcher(PROGRAM, lambda: carry_out(understand(words), Console()))
 
 
 def understand(words: Sequence[str]) -> Request:

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
+from common.cli import Program, command_words, parse_args, run_command
 from common.config import Settings
 from common.config_checks import require, require_positive, require_wait
 from common.endpoints import check_host
-from common.errors import ConfigError, ExitCode, MarioError, PeerUnavailable
+from common.errors import ConfigError, ExitCode, PeerUnavailable
 from common.handshake import open_link
 from common.heartbeat import Identity
 from common.ids import new_incarnation, peer_id
@@ -85,22 +85,18 @@ class ControlArgs:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    words = command_words(argv, "--run-dir")
-    try:
-        args = parse_args(PROGRAM, words, ControlArgs())
-        settings = _run_settings(args.run_dir)
-        if args.wishes():
-            return change(settings, args)
-        for index, endpoint in enumerate(replay_endpoints(settings)):
-            answer = ask(settings, endpoint, args.timeout_s)
-            print(as_table(answer, peer_id("replay_server", index)), end="", flush=True)
-    except MarioError as error:
-        return refuse(PROGRAM, error)
-    except KeyboardInterrupt:
-        return int(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        abandon_stdout()
-    return 0
+    return run_command(PROGRAM, lambda: look_or_change(command_words(argv, "--run-dir")))
+
+
+def look_or_change(words: Sequence[str]) -> int:
+    args = parse_args(PROGRAM, words, ControlArgs())
+    settings = _run_settings(args.run_dir)
+    if args.wishes():
+        return change(settings, args)
+    for index, endpoint in enumerate(replay_endpoints(settings)):
+        answer = ask(settings, endpoint, args.timeout_s)
+        print(as_table(answer, peer_id("replay_server", index)), end="", flush=True)
+    return int(ExitCode.DONE)
 
 
 def _run_settings(run_dir: str) -> Settings:

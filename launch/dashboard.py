@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.cli import Program, abandon_stdout, command_words, parse_args, refuse
+from common.cli import Program, command_words, parse_args, run_command
 from common.endpoints import is_loopback
-from common.errors import ConfigError, ExitCode, MarioError
+from common.errors import ConfigError, ExitCode
 from common.lifecycle import StopFlag
 from launch.room_process import LOW_PRIORITY, SOCKET_VARIABLE, require_extra
 
@@ -61,22 +61,13 @@ class DashboardArgs:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    words = command_words(argv, "--runs")
-    try:
-        args = parse_args(PROGRAM, words, DashboardArgs())
-        require_extra()
-        return int(show(args))
-    except MarioError as error:
-        return refuse(PROGRAM, error)
-    except KeyboardInterrupt:
-        return int(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        abandon_stdout()
-    return 0
+    return run_command(PROGRAM, lambda: show(command_words(argv, "--runs")))
 
 
-def show(args: DashboardArgs) -> ExitCode:
+def show(words: Sequence[str]) -> ExitCode:
     """Serve until a signal ends it."""
+    args = parse_args(PROGRAM, words, DashboardArgs())
+    require_extra()
     # An extra that only this command needs.
     from launch.control_room import app, event_stream, library, security, server  # noqa: PLC0415
 

@@ -10,7 +10,7 @@ import time
 from common.channels import Frames
 from common.codec import decode, encode
 from common.config import Settings
-from common.endpoints import check_host
+from common.endpoints import check_host, from_here
 from common.errors import BadMessage, PeerUnavailable, ProtocolMismatch
 from common.ids import new_incarnation
 from common.messages import ControlReply, ControlRequest, Message
@@ -41,7 +41,7 @@ def request_for(settings: Settings, name: str, value: float, who: str) -> Contro
 
 def ask_learner(settings: Settings, request: ControlRequest, timeout_s: float) -> ControlReply:
     """Ask once; the line keeps the question until the learner hears it, or the time is over."""
-    endpoint = settings.endpoints.control_endpoint
+    endpoint = from_here(settings.endpoints.control_endpoint)
     check_host(endpoint)
     network = ZmqNetwork(keys_dir=settings.endpoints.keys_dir)
     try:

@@ -13,7 +13,7 @@ if __name__ == "__main__":
     # The imports below take a second or more, and there is nothing to stop yet.
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields, replace
 from importlib import import_module
@@ -21,7 +21,7 @@ from importlib import import_module
 from rich.console import Console
 
 from common.checkpoint_files import list_numbered
-from common.cli import abandon_stdout, refuse
+from common.cli import Program, run_command
 from common.config import EndpointSettings, EnvSettings, Settings
 from common.devices import guard_cpu, limit_torch_threads
 from common.errors import ConfigError, CoreUnavailable, ExitCode, MarioError
@@ -29,6 +29,7 @@ from common.jsonl import last_record
 from common.lifecycle import StopFlag
 from common.logs import configure_logging
 from common.resume import ResumePoint
+from common.run_config import with_absolute_folder
 from common.run_paths import RunPaths
 from common.shared_files import remove_shared, shared_prefix, sweep_shared
 from launch.dry_run import StartPlan, show_plan
@@ -64,34 +65,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     # The run folder holds checkpoints and logs: for this user only.
     os.umask(0o077)
-    try:
-        resolution = resolve(words, os.environ)
-        args = resolution.args
-        # What is said on the way must not stand among the lines of a dry run.
-        console = Console(stderr=args.dry_run)
-        announce_sources(resolution, console)
-        settings = settle_core(settle_device(args.settings, words, console), console)
-        if args.auto_mem:
-            settings = fit_memory(settings, console)
-        paths = RunPaths.of(settings.run)
-        if args.dry_run:
-            return int(rehearse(resolution, settings, paths, console))
-        return int(run(args, settings, paths, console))
-    except MarioError as error:
-        return refuse(PROGRAM, error)
-    except KeyboardInterrupt:
-        return int(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        # Nobody reads what we print any more: as if the terminal had been closed.
-        abandon_stdout()
-        return int(ExitCode.TERMINATED)
-    except OSError as error:
-        log.info("ended by the system", exc_info=True)
-        return refuse(PROGRAM, system_error(error))
+    return run_launcher(PROGRAM, lambda: carry_out(words))
+
+
+def run_launcher(program: Program, body: Callable[[], int]) -> int:
+    """Where nobody reads what we print any more, it is as if the terminal had been closed."""
+    return run_command(program, body, unread=ExitCode.TERMINATED, describe=system_error)
+
+
+def carry_out(words: Sequence[str]) -> ExitCode:
+    resolution = resolve(words, os.environ)
+    args = resolution.args
+    # What is said on the way must not stand among the lines of a dry run.
+    console = Console(stderr=args.dry_run)
+    announce_sources(resolution, console)
+    settings = settle_core(settle_device(args.settings, words, console), console)
+    if args.auto_mem:
+        settings = fit_memory(settings, console)
+    paths = RunPaths.of(settings.run)
+    if args.dry_run:
+        return rehearse(resolution, settings, paths, console)
+    return run(args, settings, paths, console)
 
 
 def system_error(error: OSError) -> MarioError:
     """What nobody foresaw, in one line; a disk that fails may work again later."""
+    log.info("ended by the system", exc_info=error)
     where = f"{error.filename}: " if error.filename is not None else ""
     words = f"{where}{error.strerror or error}"
     if error.errno in MENDED_BY_HAND:
@@ -168,9 +167,7 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
         announce_crowd(settings, console)
         if settings.endpoints.keys_dir:
             console.print("--keys-dir is not used here: private local sockets need no keys")
-        # Absolute, so that the file serves from any folder.
-        run = replace(settings.run, runs_dir=str(paths.root.parent))
-        settings = replace(settings, run=run, endpoints=endpoints)
+        settings = replace(with_absolute_folder(settings, paths), endpoints=endpoints)
         write_config(paths, settings)
         session = Session(
             settings=settings,

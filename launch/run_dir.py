@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import platform
-import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from common.atomic_files import write_atomic
 from common.config import RunSettings, Settings
 from common.errors import ConfigError, MarioError
 from common.file_lock import held_lock
+from common.run_config import write_config
 from common.run_paths import RunPaths
-from common.settings_files import settings_to_dict
+
+__all__ = [
+    "BUDGETS",
+    "locked",
+    "make_run_dir",
+    "set_aside",
+    "unmade_if_refused",
+    "without_budgets",
+    "write_config",
+]
 
 PROBE = b"x" * 65_536
 """More than a full disk takes; the files of a start are smaller."""
 PROBE_PREFIX = ".writable-"
 BUDGETS = ("max_agent_steps", "max_updates", "max_minutes")
-VERSIONED = ("warpzone", "torch", "numpy", "pyzmq", "gymnasium", "nes-py", "gym-super-mario-bros")
 
 
 def make_run_dir(paths: RunPaths) -> tuple[Path, ...]:
@@ -106,39 +109,7 @@ def _free_name(root: Path, stamp: str) -> Path:
     return target
 
 
-def write_config(paths: RunPaths, settings: Settings) -> None:
-    """The resolved settings and what they met: versions, commit, machine."""
-    content = {
-        "settings": settings_to_dict(settings),
-        "versions": {name: _version(name) for name in VERSIONED}
-        | {"python": platform.python_version()},
-        "git_commit": git_commit(),
-        "platform": platform.platform(),
-        "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-    }
-    write_atomic(paths.config, json.dumps(content, indent=2).encode() + b"\n")
-
-
 def without_budgets(settings: Settings) -> Settings:
     """Budgets belong to one start: a run that goes on has the ones of its new command line."""
     none = {name: getattr(RunSettings(), name) for name in BUDGETS}
     return replace(settings, run=replace(settings.run, **none))
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def git_commit() -> str | None:
-    """The commit of the code that runs, if it runs from a checkout."""
-    git = shutil.which("git")
-    if git is None:
-        return None
-    root = Path(__file__).resolve().parent.parent
-    result = subprocess.run(
-        [git, "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return result.stdout.strip() or None

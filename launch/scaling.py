@@ -25,7 +25,7 @@ Examples:
   python launch/scaling.py --update-ms 2 --network-gbit 25
 """,
 )
-ACTORS = (10, 100, 1_000, 10_000, 100_000)
+ACTORS = (1, 10, 100, 1_000, 10_000, 100_000)
 LOADS = {
     "replay_core": "replay server: core",
     "replay_lines": "connections",

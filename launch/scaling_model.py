@@ -71,6 +71,17 @@ class World:
     )
 
     @property
+    def replay_s(self) -> float:
+        """Of the replay server's core per agent step: stored once, sampled several times."""
+        store_s = self.measured.store_with_keys_s if self.has_keys else self.measured.store_s
+        return store_s + self.samples_per_insert * self.measured.sample_s
+
+    @property
+    def actors_per_server(self) -> float:
+        """That the core of one replay server is enough for."""
+        return BUSY / (self.rate * self.replay_s)
+
+    @property
     def envs_per_core(self) -> float:
         return self.measured.actor_agent_steps_per_s / self.rate
 
@@ -168,13 +179,11 @@ def answer_for(world: World, actors: int) -> Answer:
 
 def loads_of(world: World, actors: int) -> Loads:
     measured, steps_per_s = world.measured, actors * world.rate
-    store_s = measured.store_with_keys_s if world.has_keys else measured.store_s
-    replay_s = store_s + world.samples_per_insert * measured.sample_s
     updates_per_s = steps_per_s * world.samples_per_insert / world.batch_size
     learner_s = updates_per_s * measured.update_s + measured.publish_s / world.publish_s
     network = BUSY * world.network_bytes_per_s
     return Loads(
-        replay_core=steps_per_s * replay_s / BUSY,
+        replay_core=steps_per_s * world.replay_s / BUSY,
         replay_lines=actors / world.max_lines,
         replay_network=steps_per_s * world.agent_step_bytes / network,
         # It waits for nobody in between, so that all of its core is its own.

@@ -16,6 +16,7 @@ from common.ids import Role
 from common.process import Work, run_process
 from common.ranks import place_among_ranks
 from common.resume import find_resume
+from common.run_config import with_absolute_folder, write_config
 from common.run_paths import RunPaths
 
 PROGRAM = Program(
@@ -68,6 +69,8 @@ def _plan(args: LearnerArgs) -> Work:
         from learner.assembly import build  # noqa: PLC0415
         from learner.rank_assembly import build_rank  # noqa: PLC0415
 
+        if place.is_first:
+            describe_run(args.settings)
         # Rank 0 decides where the run goes on, for all.
         resume = resume_path(args) if place.is_first else None
         if place.ranks > 1:
@@ -75,6 +78,13 @@ def _plan(args: LearnerArgs) -> Work:
         return build(args.settings, network, resume=resume, threads=threads)
 
     return Work(build=build_learner, threads=threads, finish_deadline_s=FINISH_DEADLINE_S)
+
+
+def describe_run(settings: Settings) -> None:
+    """Without a launcher nobody else writes the file that says how a run is reached."""
+    paths = RunPaths.of(settings.run)
+    if not paths.config.exists():
+        write_config(paths, with_absolute_folder(settings, paths))
 
 
 def resume_path(args: LearnerArgs) -> Path | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ SWARM_ROWS = (
     ("blocks lost or stored twice", ", no pause: blocks lost or stored twice", 1.0),
     ("highest rate in time: agent steps/s", ", highest rate in time: steps in", 1.0),
     ("acknowledged after, ms, 99 %", f", highest rate in time: {ACKS}, 99 %", 1e3),
-    ("that is as many actors at RATE", ": as many would be held at RATE", 1.0),
+    ("that is as many actors at RATE, storing alone", ": as many would be held at RATE", 1.0),
     ("killed and started again: first welcome, s", ": restart to the first welcome", 1.0),
     ("from the first to the last welcome, s", ": first to last welcome", 1.0),
     ("blocks sent again", ", after the restart: blocks sent again", 1.0),
@@ -174,6 +175,29 @@ def predictions() -> Iterator[str]:
     yield f"| actors at {rate} | {planned / each:,.0f} | {held / each:,.0f} |"
 
 
+def held() -> Iterator[str]:
+    """How many actors one server holds: what the swarm did, and the same with a learner."""
+    figures = swarm_figures()
+    *_, plain, locked = crews(figures)
+    row = f": as many would be held at {rate_of(figures)}"
+    worlds = [replace(ScalingArgs().world, has_keys=has_keys) for has_keys in (False, True)]
+    alone = (replace(world, samples_per_insert=0.0) for world in worlds)
+    times = worlds[0].samples_per_insert
+    rows = (
+        ("storing alone, measured above", (figures[name + row] for name in (plain, locked))),
+        ("storing alone, by the model", (world.actors_per_server for world in alone)),
+        (
+            f"each agent step also sampled {times:g} times, by the model",
+            (world.actors_per_server for world in worlds),
+        ),
+    )
+    first = f"actors at {rate_of(figures)} that one replay server holds"
+    yield f"| {first} | without keys | with keys |"
+    yield "|---|---:|---:|"
+    for label, (without, with_keys) in rows:
+        yield f"| {label} | {without:,.0f} | {with_keys:,.0f} |"
+
+
 def expected_blocks() -> dict[str, str]:
     """The text between the markers of each block, by the name in its markers."""
     slow, fast = Page(ScalingArgs().world), Page(FAST.world)
@@ -185,6 +209,7 @@ def expected_blocks() -> dict[str, str]:
         "constants": "\n".join(constants()),
         "swarm": "\n".join(swarm_table()),
         "predictions": "\n".join(predictions()),
+        "held": "\n".join(held()),
     }
 
 

@@ -16,8 +16,8 @@ from typing import Self
 from rich.console import Console
 
 from common.errors import ConfigError
+from common.run_config import git_commit
 from launch.benchmarks.measure import TIME_UNIT, Result, Row
-from launch.run_dir import git_commit
 from launch.tables import make_table
 
 _SHOWN_IN_MS_S = 1e-4

@@ -10,6 +10,8 @@ import logging
 import os
 import secrets
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +37,15 @@ LOOPBACK = "127.0.0.1"
 OBJECT_STORE_BYTES = 80 << 20
 """Near the least that Ray takes: nothing of ours lies in it."""
 AUTH_MODE, TOKEN_PATH, TLS = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH", "RAY_USE_TLS"
+TOKENS = (TOKEN_PATH, "RAY_AUTH_TOKEN")
+STRANGER = """
+import sys
+from ray._raylet import GcsClient
+
+GcsClient(address=sys.argv[1]).get_all_node_info(timeout=5)
+"""
+"""Ends with 0 only where the head of Ray answers."""
+STRANGER_TIMEOUT_S = 20.0
 LOCAL_VARIABLES = {
     AUTH_MODE: "token",
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -86,14 +97,39 @@ def connected(address: str, private: Path) -> Iterator[RayCluster]:
 def require_guarded_ray(address: str) -> None:
     """Once connected, which turns the mode on where Ray finds a token: it is to carry secret keys.
 
-    A Ray with a token refuses those who have none: our own mode is that of the cluster too.
+    Our own mode does not tell that of the cluster: a Ray without one takes calls with a token too.
     """
+    if os.environ.get(TLS) == "1":
+        return
     has_token = os.environ.get(AUTH_MODE, "").lower() == "token"
-    if not has_token and os.environ.get(TLS) != "1":
+    if not has_token or answers_strangers(address):
         raise ConfigError(
             f"Ray at {address} lets in whoever reaches it, and the keys of the nodes go through "
             f"it; start it with {AUTH_MODE}=token, here and on all nodes (docs/cluster.md)"
         )
+
+
+def head_of(address: str) -> str:
+    """HOST:PORT of the Ray that we are connected with."""
+    if address not in ("auto", "local"):
+        return address
+    return str(import_module("ray").get_runtime_context().gcs_address)
+
+
+def answers_strangers(address: str) -> bool:
+    """Whether a process without a token is told something; Ray reads its mode once in a process."""
+    environment = {name: value for name, value in os.environ.items() if name not in TOKENS}
+    try:
+        asked = subprocess.run(
+            [sys.executable, "-c", STRANGER, head_of(address)],
+            env={**environment, AUTH_MODE: "disabled"},
+            capture_output=True,
+            timeout=STRANGER_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return asked.returncode == 0
 
 
 def _require_answer(address: str) -> None:

@@ -20,6 +20,8 @@ import pytest
 from actor.main import ActorArgs
 from common.cli import Program, parse_args, settings_from_config_flag
 from common.errors import HostUnknown
+from common.settings_files import load_settings
+from launch.control import ControlArgs
 from launch.healthy import HealthyArgs
 from launch.keys import KeysArgs
 from launch.options import parse_local
@@ -32,6 +34,7 @@ yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "docs" / "deploy"
 MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+README = (DEPLOY / "README.md").read_text(encoding="utf-8")
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 SCRIPT = DEPLOY / "slurm" / "train.sbatch"
 USER = 10_001
@@ -49,10 +52,13 @@ def check_command(words: list[str], config: Path) -> None:
     if words[0] == "-m":
         words = words[1:]
     name, *flags = words
-    if name == "launch/local.py":
+    if name in ("launch/local.py", "docs/deploy/slurm/submit.py"):
         parse_local(flags)
         return
     program = Program(name=name, description="")
+    if name == "launch/control.py":
+        parse_args(program, flags, ControlArgs())
+        return
     if name in ("launch/healthy.py", "launch/keys.py"):
         first, *rest = flags
         is_probe = name == "launch/healthy.py"
@@ -68,6 +74,11 @@ def python_words(text: str) -> list[str]:
     """The words after `python` in a line of a shell; a number that is drawn there is 7."""
     line = DRAWN_INDEX.sub("7", text.replace("$$", "$"))
     return shlex.split(line.rpartition("exec python ")[2])
+
+
+def readme_lines() -> list[str]:
+    blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+    return [line.partition(" #")[0] for block in blocks for line in block.splitlines()]
 
 
 def run_validator(name: str, *words: str) -> None:
@@ -219,6 +230,35 @@ def test_the_units_start_what_exists(path: Path, tmp_path: Path) -> None:
 
     check_command(shlex.split(started.replace("%i", "7")), config)
     assert "RestartPreventExitStatus=2\n" in text
+
+
+@pytest.mark.parametrize("line", [line for line in readme_lines() if "python " in line])
+def test_the_programs_take_the_flags_that_the_page_shows(line: str) -> None:
+    words = shlex.split(line.rpartition("python ")[2].replace("/opt/warpzone/", ""))
+
+    check_command(words, DEPLOY / "run.toml")
+
+
+def test_the_page_looks_at_runs_where_the_templates_put_them() -> None:
+    shown = re.findall(r"--run-dir (\S+)", "\n".join(readme_lines()))
+    run = load_settings(DEPLOY / "run.toml").run
+
+    assert set(shown) == {f"{run.runs_dir}/{run.run}", "/var/lib/warpzone/far"}
+    assert all("--runs-dir /var/lib/warpzone " in unit.read_text("utf-8") for unit in UNITS)
+
+
+def test_the_page_installs_and_enables_every_unit() -> None:
+    names = {unit.name.removesuffix(".service") for unit in UNITS}
+
+    for beginning in ("sudo cp ", "sudo systemctl enable --now "):
+        lines = " ".join(line for line in readme_lines() if line.startswith(beginning))
+        assert set(re.findall(r"warpzone-\w+@?", lines)) == names
+
+
+def test_units_of_which_a_run_has_several_have_their_number() -> None:
+    for unit in UNITS:
+        started = re.findall(r"^ExecStart=.*$", unit.read_text(encoding="utf-8"), re.MULTILINE)
+        assert ("--index %i" in started[0]) == ("@" in unit.name), unit.name
 
 
 def test_bash_and_shellcheck_find_no_fault_with_the_job() -> None:

@@ -16,8 +16,11 @@ import zmq
 
 from common import transport
 from common.channels import Network
-from common.errors import ConfigError
+from common.errors import ConfigError, EndpointTaken
+from common.lifecycle import PARENT_PID_VARIABLE
 from common.transport import SocketOptions, ZmqNetwork
+from common.transport_channels import ZmqPublisher
+from launch.restart import RestartPolicy, may_restart
 from tests.bad_cable import SLOW_BYTES_PER_S, BadCable
 from tests.kept_network import kept
 from tests.waiting import answers, eventually
@@ -74,6 +77,50 @@ def test_a_taken_port_is_refused_by_name(network: Network, port: int, kind: str)
             ConfigError, match=rf"cannot bind tcp://127\.0\.0\.1:{port}.*in use.*another run"
         ):
             getattr(network, kind)(f"tcp://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("kind", ["router", "publisher", "puller"])
+def test_a_port_that_a_launcher_found_free_may_be_free_again(
+    network: Network, port: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PARENT_PID_VARIABLE, "1")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+
+        with pytest.raises(EndpointTaken, match=rf"cannot bind .*:{port}.*in use") as refusal:
+            getattr(network, kind)(f"tcp://127.0.0.1:{port}")
+
+    assert may_restart(refusal.value.exit_code, 0, RestartPolicy())
+    with pytest.raises(ConfigError, match="make its folder first"):
+        getattr(network, kind)("ipc:///nowhere/at-all")
+
+
+class Revoking:
+    """A guard that has just revoked a key."""
+
+    revocations = 0
+
+    def is_allowed(self, key: bytes) -> bool:
+        return bool(key)
+
+
+def test_weights_wait_for_their_address_under_a_launcher_too() -> None:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    guard, tries = Revoking(), iter([False, True, False])
+
+    def open_socket() -> zmq.Socket[bytes]:
+        if next(tries):
+            raise EndpointTaken("cannot bind: in use")
+        return context.socket(zmq.XPUB)
+
+    publisher = ZmqPublisher(open_socket, guard, may_reopen=True)
+    guard.revocations = 1
+
+    assert [publisher.pump(), publisher.pump()] == [0, 0]
+    assert list(tries) == []
+    publisher.close()
+    context.term()
 
 
 @pytest.mark.parametrize("kind", ["router", "publisher", "puller"])

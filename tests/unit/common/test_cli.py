@@ -11,6 +11,7 @@ from common.cli import (
     in_one_line,
     parse_args,
     refuse,
+    run_command,
     settings_from_config_flag,
 )
 from common.config import Settings
@@ -156,3 +157,40 @@ def test_refuse_writes_one_line_and_gives_the_exit_code(
 )
 def test_the_first_word_needs_no_flag(argv: list[str], words: list[str]) -> None:
     assert command_words(argv, "--run-dir") == words
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigError("no"), ExitCode.CONFIGURATION),
+        (PeerUnavailable("no"), ExitCode.TEMPORARY),
+        (KeyboardInterrupt(), ExitCode.INTERRUPTED),
+        (BrokenPipeError(), ExitCode.TERMINATED),
+        (OSError(28, "disk full"), ExitCode.CONFIGURATION),
+    ],
+)
+def test_what_ends_a_command_becomes_its_exit_code(
+    error: BaseException, code: ExitCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("common.cli.abandon_stdout", lambda: None)
+
+    def body() -> int:
+        raise error
+
+    ended = run_command(
+        PROGRAM,
+        body,
+        unread=ExitCode.TERMINATED,
+        describe=lambda problem: ConfigError(str(problem)),
+    )
+
+    assert ended == code
+
+
+def test_errors_of_the_system_that_nobody_describes_rise() -> None:
+    def body() -> int:
+        raise OSError(28, "disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        run_command(PROGRAM, body)
+    assert run_command(PROGRAM, lambda: 3) == 3

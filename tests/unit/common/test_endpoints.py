@@ -7,6 +7,7 @@ from common.endpoints import (
     TcpAddress,
     check_endpoint,
     check_host,
+    from_here,
     is_loopback,
     parse_tcp,
 )
@@ -143,3 +144,15 @@ def test_a_host_without_an_address_is_refused_for_now() -> None:
 def test_what_cannot_be_a_name_is_refused_for_good() -> None:
     with pytest.raises(ConfigError, match="cannot be the name of a host"):
         check_host(f"tcp://{'x' * 64}.invalid:5601")
+
+
+@pytest.mark.parametrize(
+    ("bound", "reached"),
+    [
+        ("tcp://*:5604", "tcp://127.0.0.1:5604"),
+        ("tcp://10.0.0.5:5604", "tcp://10.0.0.5:5604"),
+        ("ipc:///run/x", "ipc:///run/x"),
+    ],
+)
+def test_who_binds_all_addresses_is_reached_at_loopback(bound: str, reached: str) -> None:
+    assert from_here(bound) == reached

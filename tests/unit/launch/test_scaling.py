@@ -79,7 +79,15 @@ def test_without_keys_connections_are_no_limit() -> None:
     assert loads.replay_lines == loads.learner_lines == 0
 
 
-@pytest.mark.parametrize("actors", [10, 100, 1_000, 10_000, 100_000])
+def test_a_server_that_is_sampled_from_holds_as_many_actors_as_its_load_says() -> None:
+    world = World()
+    alone = replace(world, samples_per_insert=0.0)
+
+    assert loads_of(world, 1_000).replay_core == pytest.approx(1_000 / world.actors_per_server)
+    assert world.actors_per_server < alone.actors_per_server / 4
+
+
+@pytest.mark.parametrize("actors", [1, 10, 100, 1_000, 10_000, 100_000])
 @pytest.mark.parametrize("has_keys", [True, False])
 def test_what_is_needed_is_enough(actors: int, has_keys: bool) -> None:
     world = World(has_keys=has_keys)
@@ -95,7 +103,7 @@ def test_what_is_needed_is_enough(actors: int, has_keys: bool) -> None:
     assert loads.weights_core * subscribers / actors <= 1
 
 
-@pytest.mark.parametrize("actors", [10, 100, 1_000, 10_000, 100_000])
+@pytest.mark.parametrize("actors", [1, 10, 100, 1_000, 10_000, 100_000])
 def test_cores_that_play_are_enough_and_an_actor_has_no_more_than_one(actors: int) -> None:
     world = World()
     needs = answer_for(world, actors).needs

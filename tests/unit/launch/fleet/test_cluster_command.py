@@ -209,6 +209,7 @@ def test_every_replay_server_has_a_socket_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(ray_edge.AUTH_MODE, "token")
+    monkeypatch.setattr(ray_edge, "answers_strangers", lambda _: False)
     present: object = Present()
     at_home = ClusterSettings(address="auto", host="127.0.0.1", keys="always")
 

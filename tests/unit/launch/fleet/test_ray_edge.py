@@ -184,17 +184,19 @@ def test_a_ray_that_refuses_our_token_is_told_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("variables", "is_refused"),
+    ("variables", "is_open", "is_refused"),
     [
-        ({}, True),
-        ({ray_edge.AUTH_MODE: "disabled"}, True),
-        ({ray_edge.AUTH_MODE: "token"}, False),
-        ({ray_edge.TLS: "1"}, False),
+        ({}, False, True),
+        ({ray_edge.AUTH_MODE: "disabled"}, False, True),
+        ({ray_edge.AUTH_MODE: "token"}, False, False),
+        ({ray_edge.AUTH_MODE: "token"}, True, True),
+        ({ray_edge.TLS: "1"}, True, False),
     ],
 )
 def test_keys_do_not_go_through_a_ray_that_lets_in_everybody(
-    variables: dict[str, str], is_refused: bool, monkeypatch: pytest.MonkeyPatch
+    variables: dict[str, str], is_open: bool, is_refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(ray_edge, "answers_strangers", lambda _: is_open)
     for name in (ray_edge.AUTH_MODE, ray_edge.TLS):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():

@@ -102,7 +102,7 @@ def _exported(runtime: Any, network: QuantileNetwork, given: Given) -> Any:
     with warnings.catch_warnings():
         # The older of two exporters; the newer one needs another package and takes seconds.
         warnings.simplefilter("ignore", DeprecationWarning)
-        torch.onnx.export(network, given, file, dynamo=False)
+        torch.onnx.export(network, given, file, dynamo=False)  # type: ignore[arg-type] # this one takes it
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     providers = ["CPUExecutionProvider"]

@@ -97,7 +97,7 @@ def rows_of(title: str, shares: Mapping[str, Sequence[float]]) -> list[Row]:
     without = [whole - part for whole, part in zip(together, of_awake[BLOCKS], strict=True)]
     return [
         *(figure(f"{title}: {name}", values, "ratio") for name, values in of_awake.items()),
-        figure(f"{title}: all but playing, {BLOCKS} included", together, "ratio"),
+        figure(f"{title}: all but playing", together, "ratio"),
         figure(f"{title}: all but playing and {BLOCKS}", without, "ratio"),
     ]
 

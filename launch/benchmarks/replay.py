@@ -78,7 +78,7 @@ def unbalanced_settings(actors: int, capacity: int, frame_side: int) -> Settings
 def run(effort: Effort) -> Result:
     plan = ReplayPlan(
         capacity=20_000 if effort.quick else 100_000,
-        window_s=effort.seconds(4.0, 0.7),
+        window_s=effort.seconds(4.0, 0.5),
         rounds=effort.turns(5, 1),
     )
     spec, turns = plan.settings.spec, effort.turns(100, 10)

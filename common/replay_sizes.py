@@ -19,8 +19,11 @@ BYTE_COLUMNS = ("actions", "flags", "older_frames", "prev_actions", "scripted")
 FAN_OUT_BITS = 4
 FAN_OUT = 1 << FAN_OUT_BITS
 """Children of a node of the sum tree."""
-MAX_ROOT_NODES = 4096
-"""The top level is searched as one array; below it each level narrows the choice to 16."""
+MAX_ROOT_NODES = 8192
+"""The top level is searched as one array; below it each level narrows the choice to 16.
+
+Twice 4,096, so that a buffer of 1,048,576 items, which has some leaves more, needs no level more.
+"""
 _FRAMES_PER_MILLE = 1040
 """Room for frames beyond one endless episode: each episode end in a block costs one more."""
 

@@ -16,6 +16,9 @@ from common.config import Settings
 from common.run_paths import RunPaths
 from common.settings_files import settings_to_dict
 
+ROOT = Path(__file__).resolve().parent.parent
+CODE = ("actor", "common", "launch", "learner", "replay_server", "pyproject.toml", "setup.py")
+"""What decides how a run goes: changed documents and tests do not."""
 VERSIONED = ("warpzone", "torch", "numpy", "pyzmq", "gymnasium", "nes-py", "gym-super-mario-bros")
 
 
@@ -37,16 +40,27 @@ def with_absolute_folder(settings: Settings, paths: RunPaths) -> Settings:
     return replace(settings, run=replace(settings.run, runs_dir=str(paths.root.parent)))
 
 
-def git_commit() -> str | None:
-    """The commit of the code that runs, if it runs from a checkout."""
+def git_commit(root: Path = ROOT) -> str | None:
+    """The commit of the code that runs, if it runs from a checkout; `-dirty` if it is not quite it.
+
+    New files count as changes, also those that were never added.
+    """
+    commit = _git(root, "rev-parse", "HEAD")
+    if not commit:
+        return None
+    is_changed = _git(root, "--no-optional-locks", "status", "--porcelain", "--", *CODE)
+    return f"{commit}-dirty" if is_changed else commit
+
+
+def _git(root: Path, *words: str) -> str:
+    """What git says; nothing where there is no git, or no repository."""
     git = shutil.which("git")
     if git is None:
-        return None
-    root = Path(__file__).resolve().parent.parent
+        return ""
     result = subprocess.run(
-        [git, "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+        [git, "-C", str(root), *words], capture_output=True, text=True, check=False
     )
-    return result.stdout.strip() or None
+    return result.stdout.strip()
 
 
 def _version(name: str) -> str | None:

@@ -68,7 +68,7 @@ class BenchArgs:
     rounds: int = 0
     """Turns of each contender; 0 means the benchmark's own number."""
     quick: bool = False
-    """Fewer turns and shorter runs: some minutes for all."""
+    """One of each kind, fewer turns and shorter runs: about two minutes for all on two cores."""
     json: bool = False
     """Print JSON for programs: one document at the end, also when it is stopped before."""
     csv: str = ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -19,7 +20,14 @@ from common.replay_sizes import DEFAULT_BLOCK_ITEMS, ring_sizes
 from common.specs import DataSpec
 from replay_server.priorities import DEFAULT_EPSILON, PriorityTable
 from replay_server.sampler import Sampler
-from replay_server.statistics import Clock, IntervalSummary, PhaseMeans, ReplayStats, UniqueRatio
+from replay_server.statistics import (
+    Clock,
+    IntervalReading,
+    PhaseMeans,
+    ReplayStats,
+    UniqueRatio,
+    summarise_priorities,
+)
 from replay_server.storage import BlockStorage, StorageLayout
 
 
@@ -60,7 +68,8 @@ class ReplayBuffer:
             timer=self._timer,
         )
         self._unique = UniqueRatio(device=device)
-        self._summary = IntervalSummary(clock)
+        self._summary = IntervalReading(partial(summarise_priorities, self.priorities.tree), clock)
+        self._drift = IntervalReading(self.check_sums, clock)
         self.inserted_items_total = 0
         self.inserted_blocks_total = 0
         self.sampled_items_total = 0
@@ -86,10 +95,11 @@ class ReplayBuffer:
         """Sum of all priorities. Waits for the device."""
         return float(self.priorities.tree.total())
 
-    @property
-    def min_priority(self) -> float:
-        """The least in the batch that was sampled last. Waits for the device."""
-        return float(self._sampler.min_priority)
+    def mass_and_least(self) -> tuple[float, float]:
+        """The mass, and the least priority in the batch sampled last. Waits once for the device."""
+        both = (self.priorities.tree.total(), self._sampler.min_priority)
+        mass, least = torch.stack(both).tolist()
+        return mass, least
 
     def insert(self, block: StepBlock) -> None:
         """Store a block and make its items samplable; the oldest blocks make room."""
@@ -130,6 +140,10 @@ class ReplayBuffer:
             self.priorities.tree.rebuild()
         return drift
 
+    def sum_drift(self) -> float:
+        """What `check_sums` found last; it reads the whole tree, so only every ten seconds."""
+        return self._drift.read()
+
     def restore(self, layout: StorageLayout, quanta: Tensor, random_state: Tensor) -> None:
         """Take over blocks that have been put back into the rings, and how often each is drawn."""
         self.storage.set_layout(layout)
@@ -159,6 +173,6 @@ class ReplayBuffer:
             refused_priorities_total=self.refused_priorities_total,
             unique_ratio=unique_ratio,
             unique_ratio_mean=unique_ratio_mean,
-            priorities=self._summary.read(self.priorities.tree),
+            priorities=self._summary.read(),
             phase_ms=self._timer.means_ms(),
         )

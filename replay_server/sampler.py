@@ -68,9 +68,13 @@ def stack_frame_slots(newest: Tensor, older: Tensor, *, stack: int, num_frame_sl
     return (newest.unsqueeze(1) - reachable) % num_frame_slots
 
 
-def importance_weights(priorities: Tensor, beta: float) -> Tensor:
-    """(N P(i))^-beta divided by its maximum in the batch; N and the total cancel out. [B]."""
-    return ((priorities.min() / priorities) ** beta).to(torch.float32)
+def importance_weights(priorities: Tensor, beta: float, least: Tensor | None = None) -> Tensor:
+    """(N P(i))^-beta divided by its maximum in the batch; N and the total cancel out. [B].
+
+    `least` is the smallest priority, where it is known already.
+    """
+    least = priorities.min() if least is None else least
+    return ((least / priorities) ** beta).to(torch.float32)
 
 
 class Sampler:
@@ -106,7 +110,7 @@ class Sampler:
             slots = self._tree.sample(self._stratified_uniforms(batch_size))
             priorities = self._tree.get(slots)
             self.min_priority = priorities.min()
-            batch.weights.copy_(importance_weights(priorities, beta))
+            batch.weights.copy_(importance_weights(priorities, beta, self.min_priority))
         with self._timer.phase("window"):
             window = self._fill_scalars(batch, slots)
         with self._timer.phase("gather"):

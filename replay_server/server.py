@@ -53,12 +53,14 @@ class ReplayServer:
         return self._service.waits_for()
 
     def tick(self) -> bool:
-        """Handle what has arrived, then serve who waits."""
+        """Handle what has arrived and serve who waits, then let held actors go on."""
         handled = 0
         with self._timer.phase("wait"):
             arrival = self._router.receive(POLL_MS)
         while arrival is not None:
             self._handle(*arrival)
+            # Before the blocks of other actors: a learner that waits learns nothing.
+            self._send(self._service.serve_waiting())
             handled += 1
             arrival = self._router.receive(0) if handled < MAX_MESSAGES_PER_TICK else None
         self._send(self._service.settle())

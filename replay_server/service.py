@@ -153,12 +153,16 @@ class ReplayService:
         if self.cuts is not None:
             self.cuts.keep(lambda: take_cut(agent_steps, self.buffer, self.limiter, self._ledger))
 
-    def settle(self) -> list[Answer]:
-        """After any message: serve waiting requests, let held actors go on."""
+    def serve_waiting(self) -> list[Answer]:
+        """After any message: the requests that may be served now, in their order."""
         answers: list[Answer] = []
         while self._pending and self._may_serve(self._pending[0].request):
             answers += self._try_to_serve(self._pending.popleft())
-        return answers + self._release_actors()
+        return answers
+
+    def settle(self) -> list[Answer]:
+        """After the messages of a turn: serve waiting requests, let held actors go on."""
+        return self.serve_waiting() + self._release_actors()
 
     def status(self, question: int = 0) -> Status:
         """`question` is that of the ping that this answers, if it answers one."""
@@ -177,10 +181,9 @@ class ReplayService:
         )
 
     def metrics(self) -> dict[str, Any]:
-        drift = self.buffer.check_sums()
         metrics = replay_metrics(self.buffer.stats(), self.counts, self.limiter)
         saved = {} if self.cuts is None else self.cuts.metrics()
-        return {**metrics, **saved, "replay_sum_drift": drift}
+        return {**metrics, **saved, "replay_sum_drift": self.buffer.sum_drift()}
 
     def waits_for(self) -> str | None:
         gate = self.limiter.gate()
@@ -296,12 +299,13 @@ class ReplayService:
         batch = self.buffer.sample(request.batch_size, request.beta, out=out)
         self.limiter.add_sampled(request.charge)
         kind = BatchReply if out is not None else InlineBatchReply
+        mass, least = self.buffer.mass_and_least()
         reply = kind(
             request_id=request.request_id,
             server_incarnation=self._incarnation,
             size=self.buffer.size,
-            mass=self.buffer.mass,
-            min_priority=self.buffer.min_priority,
+            mass=mass,
+            min_priority=least,
             inserted_total=self.buffer.inserted_items_total,
             sampled_total=self.buffer.sampled_items_total,
             credit=self.limiter.credit(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,7 +21,8 @@ _DECAY = 0.99
 _MAX_SAMPLED_LEAVES = 16_384
 _PHASE_OF = {"tree": "sample", "window": "sample"}
 """Steps of a draw that are one phase of the process."""
-DEFAULT_SUMMARY_INTERVAL_S = 10.0
+DEFAULT_READING_INTERVAL_S = 10.0
+Reading = TypeVar("Reading")
 
 
 class RunningMean:
@@ -103,21 +105,26 @@ def summarise_priorities(tree: SumTree) -> PrioritySummary:
     return PrioritySummary(mean=float(priorities.mean()), p50=p50, p90=p90, p99=p99)
 
 
-class IntervalSummary:
-    """A priority summary that is computed again only when it is older than the interval."""
+class IntervalReading(Generic[Reading]):
+    """A reading that is taken again only when it is older than the interval."""
 
-    def __init__(self, clock: Clock, *, interval_s: float = DEFAULT_SUMMARY_INTERVAL_S) -> None:
+    def __init__(
+        self,
+        take: Callable[[], Reading],
+        clock: Clock,
+        *,
+        interval_s: float = DEFAULT_READING_INTERVAL_S,
+    ) -> None:
+        self._take = take
         self._clock = clock
         self._interval_s = interval_s
-        self._computed_s: float | None = None
-        self._summary = PrioritySummary()
+        self._taken: tuple[float, Reading] | None = None
 
-    def read(self, tree: SumTree) -> PrioritySummary:
+    def read(self) -> Reading:
         now_s = self._clock()
-        if self._computed_s is None or now_s - self._computed_s >= self._interval_s:
-            self._summary = summarise_priorities(tree)
-            self._computed_s = now_s
-        return self._summary
+        if self._taken is None or now_s - self._taken[0] >= self._interval_s:
+            self._taken = (now_s, self._take())
+        return self._taken[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

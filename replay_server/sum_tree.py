@@ -19,7 +19,7 @@ _SUM_LIMIT_QUANTA = 2**62
 
 
 class SumTree:
-    """A 16-ary tree of sums with a wide root; 1,048,576 leaves need two levels and the root."""
+    """A 16-ary tree of sums with a wide root: two levels and the root up to 2,097,152 leaves."""
 
     def __init__(self, num_leaves: int, *, device: torch.device | str = "cpu") -> None:
         if num_leaves < 1:

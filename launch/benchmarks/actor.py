@@ -14,12 +14,19 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from common.config import EnvSettings
+from common.devices import has_fast_bfloat16
 from common.errors import CoreUnavailable
 from common.inference import PreparedNetwork
 from common.phases import PhaseTimer
 from common.specs import DataSpec
 from launch.benchmarks.actor_time import TimePlan, time_rows
-from launch.benchmarks.inference import COMPILED, inference_contenders, preparing_contenders
+from launch.benchmarks.arithmetic import Precision
+from launch.benchmarks.inference import (
+    COMPILED,
+    inference_contenders,
+    load_runtime,
+    preparing_contenders,
+)
 from launch.benchmarks.measure import Bench, Contender, Effort, Result, measure
 
 BLOCK_STEPS: Final = 64
@@ -49,20 +56,23 @@ class OpenSink:
 
 
 def run(effort: Effort) -> Result:
-    ways = inference_contenders(compiles=not effort.quick)
+    runtime, missing = load_runtime()
+    ways = inference_contenders(compiles=not effort.quick, runtime=runtime)
     notes = [] if effort.quick or any(COMPILED in way for way in ways) else [NOT_COMPILED]
     inference = measure(Bench(contenders=ways, clock=time.thread_time), effort.turns(500, 20))
-    versions = Bench(contenders=preparing_contenders(), clock=time.thread_time)
+    versions = Bench(contenders=preparing_contenders(runtime), clock=time.thread_time)
     preparing = measure(versions, effort.turns(20, 2))
-    playing = measure(bench_actor(), effort.turns(200, 10))
+    playing = measure(bench_actor(), effort.turns(200, 5))
+    precisions: list[Precision] = ["off", "bfloat16"] if has_fast_bfloat16() else ["off"]
     times = time_rows(
         TimePlan(
             envs_of_actors=(4,) if effort.quick else (1, 2, 4),
+            precisions=precisions[-1:] if effort.quick else precisions,
             seconds=effort.seconds(40.0, 3.0),
         )
     )
     rows = [*playing.rows, *times, *inference.rows, *preparing.rows]
-    return Result(rows, (*playing.notes, *notes))
+    return Result(rows, (*playing.notes, *missing, *notes))
 
 
 def bench_actor() -> Bench:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
-from common.config import ActorSettings, EnvSettings, ReplaySettings, Settings
+from common.config import ActorSettings, EnvSettings, LearnerSettings, ReplaySettings, Settings
 from common.errors import BenchmarkFailed
 from common.jsonl import last_record
 from common.phases import PHASES
+from launch.benchmarks.arithmetic import PRECISIONS, Precision
 from launch.benchmarks.measure import Row, figure
 from launch.benchmarks.replay import NO_BALANCE_AGENT_STEPS
 from launch.benchmarks.runs import number, read_figures
@@ -24,6 +26,8 @@ START_DEADLINE_S = 120.0
 VERSION_INTERVAL_S = 1.0
 PLAYING = ("emulator", "preprocessing")
 WAITING = "wait"
+BLOCKS = "blocks"
+"""Steps gathered, with their priorities: work for the learner, which one may count or not."""
 OVERHEAD = (*(name for name in PHASES["actors"] if name not in (*PLAYING, WAITING)), "other")
 """All that is neither playing nor waiting; `other` is what no phase claims."""
 
@@ -31,13 +35,16 @@ OVERHEAD = (*(name for name in PHASES["actors"] if name not in (*PLAYING, WAITIN
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimePlan:
     envs_of_actors: Sequence[int] = (1, 2, 4)
+    precisions: Sequence[Precision] = ("off",)
+    """Of the network, as the learner has it."""
     seconds: float = 40.0
     """That each actor process is watched."""
     env: EnvSettings = field(default_factory=lambda: EnvSettings(core="nes_py"))
 
-    def settings(self, envs: int) -> Settings:
+    def settings(self, envs: int, precision: Precision = "off") -> Settings:
         """Playing never waits for learning."""
         base = Settings(
+            learner=LearnerSettings(mixed_precision=precision),
             env=self.env,
             actor=ActorSettings(actors=1, envs_per_actor=envs),
             replay=ReplaySettings(
@@ -52,9 +59,10 @@ class TimePlan:
 
 def time_rows(plan: TimePlan) -> list[Row]:
     rows: list[Row] = []
-    for envs in plan.envs_of_actors:
-        shares = watch_actor(plan.settings(envs), plan.seconds)
-        rows += rows_of(f"{plan.env.core}, {envs} environments", shares)
+    for envs, precision in product(plan.envs_of_actors, plan.precisions):
+        shares = watch_actor(plan.settings(envs, precision), plan.seconds)
+        title = f"{plan.env.core}, {envs} environments, {PRECISIONS[precision]}"
+        rows += rows_of(title, shares)
     return rows
 
 
@@ -86,9 +94,11 @@ def rows_of(title: str, shares: Mapping[str, Sequence[float]]) -> list[Row]:
         for name in OVERHEAD
     }
     together = [sum(parts) for parts in zip(*of_awake.values(), strict=True)]
+    without = [whole - part for whole, part in zip(together, of_awake[BLOCKS], strict=True)]
     return [
         *(figure(f"{title}: {name}", values, "ratio") for name, values in of_awake.items()),
         figure(f"{title}: all but playing", together, "ratio"),
+        figure(f"{title}: all but playing and {BLOCKS}", without, "ratio"),
     ]
 
 

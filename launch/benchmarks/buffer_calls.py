@@ -12,12 +12,14 @@ import torch
 
 from common.batch import allocate_batch
 from common.free_memory import free_ram_bytes
-from common.replay_sizes import ring_sizes, storage_bytes, tree_bytes
+from common.replay_capacity import ItemLayout, memory_bytes
 from common.specs import DataSpec
 from launch.benchmarks.blocks import BLOCK_ITEMS, random_block
-from launch.benchmarks.measure import Bench, Contender
+from launch.benchmarks.measure import Bench, Contender, Row, figure
 
 BETA = 0.4
+LAYOUT_BLOCK_ITEMS = (BLOCK_ITEMS, 64)
+"""The default, and the blocks of the preset `laptop`."""
 SPARE_BYTES = 1 << 30
 """Left to everything else on this machine."""
 
@@ -73,6 +75,17 @@ def full_buffer(spec: DataSpec, capacity: int) -> Any:
     return buffer
 
 
+def layout_rows(spec: DataSpec, capacity: int) -> list[Row]:
+    """What the arrays of a full buffer take for each transition; smaller blocks waste more."""
+    return [
+        figure(
+            f"memory per transition by layout, blocks of {items}",
+            [memory_bytes(capacity, ItemLayout(spec=spec, block_items=items)) / capacity],
+            "byte",
+        )
+        for items in LAYOUT_BLOCK_ITEMS
+    ]
+
+
 def buffer_bytes(spec: DataSpec, capacity: int) -> int:
-    sizes = ring_sizes(capacity, spec, block_items=BLOCK_ITEMS)
-    return storage_bytes(sizes, spec) + tree_bytes(sizes.steps)
+    return memory_bytes(capacity, ItemLayout(spec=spec, block_items=BLOCK_ITEMS))

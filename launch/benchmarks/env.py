@@ -62,7 +62,7 @@ def play(script: Script, begin: Callable[[], object], act: Callable[[int], objec
 
 
 def run(effort: Effort) -> Result:
-    return measure(bench_env(), effort.turns(200, 20))
+    return measure(bench_env(), effort.turns(200, 5))
 
 
 def bench_env() -> Bench:

@@ -43,7 +43,7 @@ def run(effort: Effort) -> Result:
             actors=(2,) if effort.quick else (1, 2, 4, 8, 16),
             block_steps=(64,) if effort.quick else (32, 128),
             rounds=effort.turns(1, 1),
-            seconds=effort.seconds(20.0, 4.0),
+            seconds=effort.seconds(20.0, 2.0),
             words=("--core", core),
         )
     )

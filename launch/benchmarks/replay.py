@@ -28,7 +28,7 @@ from common.shared_slots import slot_bytes
 from common.transport import ZmqNetwork
 from common.transport_probe import PlainPuller
 from launch.benchmarks.blocks import BLOCK_ITEMS
-from launch.benchmarks.buffer_calls import bench_calls, bench_capacities
+from launch.benchmarks.buffer_calls import bench_calls, bench_capacities, layout_rows
 from launch.benchmarks.growth import BYTES, MemoryWatch
 from launch.benchmarks.measure import Effort, Result, Row, against_first, figure, measure
 from launch.benchmarks.per import CAPACITIES
@@ -78,17 +78,17 @@ def unbalanced_settings(actors: int, capacity: int, frame_side: int) -> Settings
 def run(effort: Effort) -> Result:
     plan = ReplayPlan(
         capacity=20_000 if effort.quick else 100_000,
-        window_s=effort.seconds(4.0, 0.7),
-        rounds=effort.turns(5, 2),
+        window_s=effort.seconds(4.0, 0.5),
+        rounds=effort.turns(5, 1),
     )
     spec, turns = plan.settings.spec, effort.turns(100, 10)
     served = serve(plan)
     calls = measure(bench_calls(spec, plan.capacity, plan.batch_size), turns)
     capacities = CAPACITIES[:2] if effort.quick else CAPACITIES
     by_capacity = measure(bench_capacities(spec, capacities, plan.batch_size), turns)
-    return Result(
-        [*served.rows, *calls.rows, *by_capacity.rows], (*served.notes, *by_capacity.notes)
-    )
+    layout = layout_rows(spec, plan.capacity)
+    rows = [*served.rows, *layout, *calls.rows, *by_capacity.rows]
+    return Result(rows, (*served.notes, *by_capacity.notes))
 
 
 def serve(plan: ReplayPlan) -> Result:

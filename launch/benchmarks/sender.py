@@ -77,6 +77,11 @@ class Sender:
         )
 
 
+def written_bytes(size: int) -> bytes:
+    """In pages of their own: zeros that nobody wrote are all read from one page in the cache."""
+    return b"\x01" * size
+
+
 def push_plainly(endpoint: str, frames: list[Any], seconds: float) -> int:
     """How many messages a plain socket took."""
     pusher, count, began_s = PlainPusher(endpoint), 0, time.monotonic()
@@ -95,7 +100,7 @@ def main() -> int:
         seconds = command["seconds"]
         if "plain" in command:
             size = command.get("message_bytes", 0)
-            frames = [bytes(size)] if size else sender.plain_frames()
+            frames = [written_bytes(size)] if size else sender.plain_frames()
             answer({"messages": push_plainly(command["plain"], frames, seconds)})
         else:
             answer({"agent_steps": sender.send(seconds, command.get("agent_steps_per_s", 0.0))})

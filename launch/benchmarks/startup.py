@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -21,6 +22,15 @@ from launch.benchmarks.scene import Scene
 DEADLINE_S = 300.0
 LAUNCH = Path(__file__).resolve().parents[1]
 PROGRAMS = ("actor", "learner", "replay_server")
+SIGNS = ("PROGRAM", "tyro.cli(")
+"""One of them is in every script that has flags."""
+QUICK_COMMANDS = (
+    "python launch/local.py",
+    "python launch/env_regression.py",
+    "python -m actor",
+)
+DEFAULT_CORE = "nes_py"
+"""What `launch/local.py` plays on where nothing is said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,30 +38,51 @@ class StartPlan:
     actors: int = 8
     rounds: int = 3
     help_rounds: int = 5
+    cores: tuple[str, ...] = (DEFAULT_CORE,)
+    """What the actors play on, in turn."""
     words: tuple[str, ...] = ()
     """Further flags of the run."""
 
 
 def run(effort: Effort) -> Result:
-    core = import_module("actor.env.core_choice").choose_core(effort.core).name
     plan = StartPlan(
+        actors=2 if effort.quick else 8,
         rounds=effort.turns(3, 1),
         help_rounds=effort.turns(5, 1),
-        words=("--core", core),
+        cores=choose_cores(effort),
     )
-    helps = measure(bench_help(all_commands()), plan.help_rounds)
+    commands = all_commands()
+    asked = {name: commands[name] for name in QUICK_COMMANDS} if effort.quick else commands
+    helps = measure(bench_help(asked), plan.help_rounds)
     return Result([*start_rows(plan), *helps.rows], helps.notes)
 
 
+def choose_cores(effort: Effort) -> tuple[str, ...]:
+    """The launcher's own where nothing is asked for, and the native one where there is time."""
+    chosen = str(import_module("actor.env.core_choice").choose_core(effort.core).name)
+    if effort.core != "auto":
+        return (chosen,)
+    is_one = effort.quick or chosen == DEFAULT_CORE
+    return (DEFAULT_CORE,) if is_one else (DEFAULT_CORE, chosen)
+
+
 def start_rows(plan: StartPlan) -> list[Row]:
-    starts = [_start_once(plan) for _ in range(plan.rounds)]
-    started = f"launch/local.py --actors {plan.actors} to"
+    starts: dict[str, list[Start]] = {core: [] for core in plan.cores}
+    for _ in range(plan.rounds):
+        for core, its_starts in starts.items():
+            its_starts.append(_start_once(plan, core))
+    return [row for core in starts for row in _rows_of(plan, core, starts[core])]
+
+
+def _rows_of(plan: StartPlan, core: str, starts: Sequence[Start]) -> list[Row]:
+    started = f"{core}: launch/local.py --actors {plan.actors} to"
     actors = [actor for start in starts for actor in start.actors]
+    used = f"{core}: an actor's processor time until all play"
     return [
         figure(f"{started} the first stored block", [one.stored_s for one in starts], "s"),
         figure(f"{started} all of them playing", [one.playing_s for one in starts], "s"),
-        figure("an actor's processor time until all play", [one.cpu_s for one in actors], "s"),
-        figure("an actor's memory", [float(one.rss_bytes) for one in actors], "byte"),
+        figure(used, [one.cpu_s for one in actors], "s"),
+        figure(f"{core}: an actor's memory", [float(one.rss_bytes) for one in actors], "byte"),
     ]
 
 
@@ -72,9 +103,9 @@ class Start:
     actors: tuple[ActorCost, ...]
 
 
-def _start_once(plan: StartPlan) -> Start:
+def _start_once(plan: StartPlan, core: str) -> Start:
     began_s = time.monotonic()
-    words = ("--actors", str(plan.actors), "--metrics-interval-s", "0.5")
+    words = ("--actors", str(plan.actors), "--core", core, "--metrics-interval-s", "0.5")
     peers = [f"actor-{index}" for index in range(plan.actors)]
     with launched([*words, *plan.words]) as scene:
         stored_s = playing_s = 0.0
@@ -108,17 +139,17 @@ def _last(scene: Scene, peer: str, name: str) -> float:
 
 def all_commands() -> dict[str, list[str]]:
     """Every command that a person or the launcher starts, with its words."""
-    scripts = [path for path in sorted(LAUNCH.glob("*.py")) if "PROGRAM" in _names(path)]
+    scripts = [path for path in sorted(LAUNCH.glob("*.py")) if _has_flags(path)]
     return {
         **{f"python launch/{path.name}": [str(path)] for path in scripts},
         **{f"python -m {name}": ["-m", name] for name in PROGRAMS},
     }
 
 
-def _names(path: Path) -> str:
-    """What a command's file says, if it is one that is started."""
+def _has_flags(path: Path) -> bool:
+    """Whether it is started by somebody who may ask for its help."""
     text = path.read_text(encoding="utf-8")
-    return text if '__name__ == "__main__"' in text else ""
+    return '__name__ == "__main__"' in text and any(sign in text for sign in SIGNS)
 
 
 def bench_help(commands: dict[str, list[str]]) -> Bench:

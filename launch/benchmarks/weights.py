@@ -39,7 +39,7 @@ def run(effort: Effort) -> Result:
         WeightsPlan(
             subscribers=2 if effort.quick else 8,
             versions=effort.turns(30, 5),
-            interval_s=effort.seconds(1.0, 0.5),
+            interval_s=effort.seconds(1.0, 0.3),
         )
     )
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from common.errors import CheckpointMissing
 from common.ids import Incarnation
+from common.run_config import git_commit
 from common.run_paths import RunPaths
 from launch.child import Child
 from launch.doctor import main as doctor
@@ -128,3 +130,42 @@ def test_the_log_of_a_child_is_not_opened_through_a_link(tmp_path: Path) -> None
     child.pulse.close_writer()
     child.pulse.close()
     assert victim.read_text() == "mine"
+
+
+def checkout(folder: Path) -> Path:
+    """A repository with one commit."""
+    (folder / "actor").mkdir()
+    (folder / "actor" / "loop.py").write_text("pass\n")
+    (folder / "README.md").write_text("Hello.\n")
+    author = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    for words in (("init", "-q"), ("add", "."), (*author, "commit", "-q", "-m", "First")):
+        subprocess.run(["git", "-C", str(folder), *words], check=True)
+    return folder
+
+
+def test_the_commit_says_when_the_code_is_not_quite_that_of_it(tmp_path: Path) -> None:
+    root = checkout(tmp_path)
+    clean = git_commit(root)
+    (root / "README.md").write_text("Good day.\n")
+    (root / "runs").mkdir()
+    (root / "runs" / "notes.py").write_text("pass\n")
+    told_of_documents = git_commit(root)
+
+    (root / "actor" / "loop.py").write_text("raise\n")
+
+    assert clean is not None
+    assert len(clean) == 40
+    assert told_of_documents == clean
+    assert git_commit(root) == f"{clean}-dirty"
+
+
+def test_a_file_of_the_code_that_was_never_added_counts_as_a_change(tmp_path: Path) -> None:
+    root = checkout(tmp_path)
+
+    (root / "actor" / "new.py").write_text("pass\n")
+
+    assert str(git_commit(root)).endswith("-dirty")
+
+
+def test_outside_of_a_checkout_there_is_no_commit(tmp_path: Path) -> None:
+    assert git_commit(tmp_path) is None

@@ -9,6 +9,7 @@ from common.errors import ReplayEmpty
 from replay_server.buffer import ReplayBuffer, ReplayOptions
 from replay_server.storage import NO_ITEM
 from tests.block_factory import TINY, cut_blocks, play, random_play
+from tests.scripted_peers import FakeClock
 
 
 def filled_buffer(num_blocks: int, *, capacity: int = 64) -> ReplayBuffer:
@@ -95,8 +96,34 @@ def test_statistics_count_what_happened() -> None:
 
 
 def test_broken_sums_are_found_and_repaired() -> None:
-    buffer = ReplayBuffer(TINY, ReplayOptions(capacity_items=6_400, block_items=16))
+    buffer = ReplayBuffer(TINY, ReplayOptions(capacity_items=64_000, block_items=16))
     buffer.priorities.tree._levels[-1][0] += 2**20
 
     assert buffer.check_sums() == 1.0
     assert buffer.check_sums() == 0.0
+
+
+def test_the_sums_are_checked_once_in_ten_seconds_and_all_who_ask_are_told_the_same() -> None:
+    clock = FakeClock()
+    options = ReplayOptions(capacity_items=64_000, block_items=16)
+    buffer = ReplayBuffer(TINY, options, clock=clock)
+    assert buffer.sum_drift() == 0.0
+    buffer.priorities.tree._levels[-1][0] += 2**20
+
+    clock.advance(9.0)
+    early = buffer.sum_drift()
+    clock.advance(1.0)
+    told = [buffer.sum_drift() for _ in range(2)]
+    clock.advance(10.0)
+
+    assert (early, *told, buffer.sum_drift()) == (0.0, 1.0, 1.0, 0.0)
+
+
+def test_mass_and_least_priority_are_read_together() -> None:
+    buffer = filled_buffer(2)
+    batch = buffer.sample(8, 0.4)
+
+    mass, least = buffer.mass_and_least()
+
+    assert mass == buffer.mass
+    assert least == float(buffer.priorities.tree.get(batch.slots).min())

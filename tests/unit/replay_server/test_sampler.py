@@ -15,6 +15,7 @@ from common.blocks import F32, FLAG_TERMINATED, FLAG_TRUNCATED
 from common.errors import ConfigError
 from common.replay_sizes import RingSizes
 from common.specs import DataSpec
+from launch.benchmarks.kernels import count_operations
 from replay_server.buffer import ReplayBuffer, ReplayOptions
 from replay_server.sampler import (
     discount_powers,
@@ -173,6 +174,18 @@ def test_importance_weights_equal_the_formula(
 
     np.testing.assert_allclose(weights.numpy(), expected, rtol=1e-5)
     assert float(weights.max()) == 1.0
+
+
+def test_a_least_priority_that_is_known_is_not_looked_for_again() -> None:
+    priorities = torch.rand(32, dtype=torch.float64) + 0.1
+    least = priorities.min()
+
+    assert torch.equal(
+        importance_weights(priorities, 0.4, least), importance_weights(priorities, 0.4)
+    )
+    assert count_operations(lambda: importance_weights(priorities, 0.4, least)) == (
+        count_operations(lambda: importance_weights(priorities, 0.4)) - 1
+    )
 
 
 def filled_with_priorities(errors: F32) -> ReplayBuffer:

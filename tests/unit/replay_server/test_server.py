@@ -58,6 +58,17 @@ GARBAGE: list[list[bytes]] = [
 ]
 
 
+def block_message(sequence: int) -> BlockMessage:
+    return BlockMessage(
+        incarnation=1,
+        sequence=sequence,
+        env_index=0,
+        weight_generation=0,
+        weight_version=0,
+        stage="1-1",
+    )
+
+
 class Site:
     """A server over memory, with an actor that has been welcomed."""
 
@@ -86,16 +97,8 @@ class Site:
 
     def send_blocks(self, count: int) -> list[Message]:
         for block in make_blocks(count):
-            message = BlockMessage(
-                incarnation=1,
-                sequence=self.sequence,
-                env_index=0,
-                weight_generation=0,
-                weight_version=0,
-                stage="1-1",
-            )
+            self.actor.say(block_message(self.sequence), block_arrays(block))
             self.sequence += 1
-            self.actor.say(message, block_arrays(block))
         return self.replies_to(self.actor)
 
 
@@ -117,10 +120,7 @@ def test_garbage_is_counted_and_others_do_not_notice(site: Site, frames: list[by
 
 
 def test_a_truncated_block_is_counted_and_the_next_good_one_stored(site: Site) -> None:
-    message = BlockMessage(
-        incarnation=1, sequence=0, env_index=0, weight_generation=0, weight_version=0, stage="1-1"
-    )
-    frames = [bytes(frame) for frame in encode(message, block_arrays(make_blocks(1)[0]))]
+    frames = [bytes(frame) for frame in encode(block_message(0), block_arrays(make_blocks(1)[0]))]
     site.actor.say_bytes(frames[:-1])
     site.actor.say_bytes([*frames[:-1], frames[-1][:-1]])
     site.actor.say_bytes([frames[0], frames[1][::-1], *frames[2:]])
@@ -259,6 +259,23 @@ def learner_of(site: Site) -> ScriptedClient:
     learner.say_hello()
     site.replies_to(learner)
     return learner
+
+
+def test_a_learner_that_waits_is_served_before_the_blocks_behind_the_one_it_needs() -> None:
+    site = Site()
+    learner = learner_of(site)
+    learner.say(sample_request(0))
+    site.server.tick()
+    for sequence, block in enumerate(make_blocks(8)):
+        site.actor.say(block_message(sequence), block_arrays(block))
+
+    site.server.tick()
+
+    (reply,) = learner.read()
+    assert isinstance(reply, BatchReply)
+    starts = site.service.limiter.limit.min_inserted
+    assert starts <= reply.inserted_total < starts + BLOCK_ITEMS
+    assert site.service.buffer.inserted_blocks_total == 8
 
 
 def test_a_batch_in_shared_memory_equals_one_over_the_wire() -> None:

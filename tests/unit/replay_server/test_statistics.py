@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from replay_server.statistics import (
-    IntervalSummary,
+    IntervalReading,
     PhaseMeans,
     PrioritySummary,
     RunningMean,
@@ -80,14 +80,14 @@ def test_summary_of_an_empty_tree_is_zero() -> None:
     assert summarise_priorities(SumTree(10)) == PrioritySummary()
 
 
-def test_summary_is_computed_again_only_after_the_interval() -> None:
+def test_a_reading_is_taken_again_only_after_the_interval() -> None:
     clock = FakeClock()
-    tree = tree_of(torch.ones(10))
-    summaries = IntervalSummary(clock, interval_s=10.0)
-    summaries.read(tree)
-    tree.set(torch.arange(10), torch.full((10,), 2.0))
+    taken = iter(range(10))
+    reading = IntervalReading(lambda: next(taken), clock, interval_s=10.0)
 
-    clock.now_s = 9.9
-    assert summaries.read(tree).mean == pytest.approx(1.0)
-    clock.now_s = 10.0
-    assert summaries.read(tree).mean == pytest.approx(2.0)
+    told = []
+    for now_s in (0.0, 9.9, 10.0, 19.9, 20.0):
+        clock.now_s = now_s
+        told.append(reading.read())
+
+    assert told == [0, 0, 1, 1, 2]

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from common.errors import ConfigError
-from common.replay_sizes import tree_bytes
+from common.replay_sizes import MAX_ROOT_NODES, tree_bytes, tree_level_sizes
 from replay_server.sum_tree import QUANTUM, SumTree
 
-SIZES = st.sampled_from([1, 5, 16, 4096, 4097, 70_000])
+SIZES = st.sampled_from([1, 5, 16, 8192, 8193, 140_000, 1_048_577])
 PRIORITIES = st.one_of(st.just(0.0), st.floats(1e-3, 1e6))
 
 
@@ -29,7 +29,7 @@ def uniforms(*values: float) -> torch.Tensor:
 @given(num_leaves=SIZES, data=st.data())
 def test_tree_agrees_with_a_plain_list(num_leaves: int, data: st.DataObject) -> None:
     tree = SumTree(num_leaves)
-    plain = [0.0] * num_leaves
+    plain = np.zeros(num_leaves)
     leaf = st.integers(0, num_leaves - 1)
     for _ in range(3):
         writes = data.draw(st.lists(st.tuples(leaf, PRIORITIES), min_size=1, max_size=20))
@@ -39,7 +39,7 @@ def test_tree_agrees_with_a_plain_list(num_leaves: int, data: st.DataObject) -> 
         tree.set(torch.tensor(leaves), torch.tensor(priorities, dtype=torch.float64))
 
     np.testing.assert_allclose(tree.leaves().numpy(), plain, rtol=0, atol=QUANTUM)
-    assert float(tree.total()) == pytest.approx(sum(plain), abs=QUANTUM * 60)
+    assert float(tree.total()) == pytest.approx(plain.sum(), abs=QUANTUM * 60)
     assert tree.drift() == 0.0
 
 
@@ -66,12 +66,33 @@ def test_sample_finds_the_leaf_that_a_walk_over_the_list_finds(
     assert before - rounding <= position * total <= before + own + rounding
 
 
-@pytest.mark.parametrize("num_leaves", [4_000, 5_000, 70_000])
+@pytest.mark.parametrize("num_leaves", [4_000, 9_000, 140_000])
 def test_equal_leaves_are_found_one_by_one_at_every_depth(num_leaves: int) -> None:
     tree = tree_of([0.75] * num_leaves)
     middles = (torch.arange(num_leaves, dtype=torch.float64) + 0.5) / num_leaves
 
     assert torch.equal(tree.sample(middles), torch.arange(num_leaves))
+
+
+@pytest.mark.parametrize("num_leaves", [70_000, 131_073, 1_048_577])
+def test_draws_are_those_of_a_search_in_all_the_sums(num_leaves: int) -> None:
+    generator = torch.Generator().manual_seed(2)
+    tree = SumTree(num_leaves)
+    tree.set_distinct(torch.arange(num_leaves), torch.rand(num_leaves, generator=generator))
+    positions = torch.rand(20_000, dtype=torch.float64, generator=generator)
+
+    sums = tree.quanta().cumsum(0)
+    expected = torch.searchsorted(sums, (positions * sums[-1]).to(torch.int64), right=True)
+
+    assert torch.equal(tree.sample(positions), expected)
+
+
+@pytest.mark.parametrize(("num_leaves", "levels"), [(8_192, 1), (8_193, 2), (1_048_577, 3)])
+def test_the_leaf_beside_a_million_slots_costs_no_level_more(num_leaves: int, levels: int) -> None:
+    sizes = tree_level_sizes(num_leaves)
+
+    assert len(sizes) == levels
+    assert sizes[-1] <= MAX_ROOT_NODES
 
 
 def test_last_of_equal_leaves_counts() -> None:
@@ -84,9 +105,9 @@ def test_last_of_equal_leaves_counts() -> None:
 
 
 def test_setting_distinct_leaves_equals_setting_any() -> None:
-    leaves = torch.randperm(70_000, generator=torch.Generator().manual_seed(0))
-    priorities = torch.rand(70_000, generator=torch.Generator().manual_seed(1))
-    left, right = tree_of([3.0] * 70_000), tree_of([3.0] * 70_000)
+    leaves = torch.randperm(140_000, generator=torch.Generator().manual_seed(0))
+    priorities = torch.rand(140_000, generator=torch.Generator().manual_seed(1))
+    left, right = tree_of([3.0] * 140_000), tree_of([3.0] * 140_000)
 
     left.set(leaves, priorities)
     right.set_distinct(leaves, priorities)
@@ -105,10 +126,10 @@ def test_setting_nothing_changes_nothing() -> None:
 
 def test_a_leaf_of_priority_zero_is_never_drawn() -> None:
     generator = torch.Generator().manual_seed(3)
-    priorities = torch.rand(70_000, dtype=torch.float64, generator=generator)
-    priorities[torch.rand(70_000, generator=generator) < 0.9] = 0.0
-    tree = SumTree(70_000)
-    tree.set(torch.arange(70_000), priorities)
+    priorities = torch.rand(140_000, dtype=torch.float64, generator=generator)
+    priorities[torch.rand(140_000, generator=generator) < 0.9] = 0.0
+    tree = SumTree(140_000)
+    tree.set(torch.arange(140_000), priorities)
     edges = uniforms(0.0, 1.0 - 2**-53, 1.0)
     positions = torch.cat([torch.rand(200_000, dtype=torch.float64, generator=generator), edges])
 
@@ -117,9 +138,9 @@ def test_a_leaf_of_priority_zero_is_never_drawn() -> None:
     assert int((priorities[leaves] == 0).sum()) == 0
 
 
-@pytest.mark.parametrize("alive", [0, 4_095, 69_999])
+@pytest.mark.parametrize("alive", [0, 4_095, 139_999])
 def test_a_single_positive_leaf_takes_every_draw(alive: int) -> None:
-    tree = SumTree(70_000)
+    tree = SumTree(140_000)
     tree.set(torch.tensor([alive]), uniforms(1e-12))
 
     leaves = tree.sample(torch.linspace(0, 1, 50, dtype=torch.float64))
@@ -136,32 +157,32 @@ def test_increasing_positions_give_non_decreasing_leaves() -> None:
 
 
 def test_sums_do_not_drift_over_many_updates() -> None:
-    tree = SumTree(5_000)
+    tree = SumTree(9_000)
     generator = torch.Generator().manual_seed(1)
     for _ in range(2_000):
-        leaves = torch.randint(0, 5_000, (64,), generator=generator)
+        leaves = torch.randint(0, 9_000, (64,), generator=generator)
         tree.set(leaves, torch.rand(64, dtype=torch.float64, generator=generator) * 1e5)
 
-    tree.set(torch.arange(5_000), torch.zeros(5_000))
+    tree.set(torch.arange(9_000), torch.zeros(9_000))
 
     assert float(tree.total()) == 0.0
 
 
 def test_drift_sees_a_wrong_sum_and_rebuild_repairs_it() -> None:
-    tree = tree_of([1.0] * 5_000)
+    tree = tree_of([1.0] * 9_000)
     tree._levels[-1][3] += 2**20
 
     assert tree.drift() == 1.0
     tree.rebuild()
     assert tree.drift() == 0.0
-    assert float(tree.total()) == 5_000.0
+    assert float(tree.total()) == 9_000.0
 
 
 def test_a_priority_that_would_overflow_the_sums_is_cut() -> None:
-    tree = SumTree(70_000)
-    tree.set(torch.arange(70_000), torch.full((70_000,), 1e300, dtype=torch.float64))
+    tree = SumTree(140_000)
+    tree.set(torch.arange(140_000), torch.full((140_000,), 1e300, dtype=torch.float64))
 
-    assert float(tree.total()) == pytest.approx(70_000 * tree.max_priority, rel=1e-6)
+    assert float(tree.total()) == pytest.approx(140_000 * tree.max_priority, rel=1e-6)
     assert tree.drift() == 0.0
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
+from common.config import Settings
 from common.errors import BenchmarkFailed
 from common.phases import PHASES
-from launch.benchmarks.actor_time import OVERHEAD, TimePlan, rows_of
+from launch.benchmarks import actor_time
+from launch.benchmarks.actor_time import OVERHEAD, TimePlan, rows_of, time_rows
+from launch.benchmarks.measure import Row
 
 SHARES = {
     "emulator": 0.5,
@@ -21,6 +26,11 @@ SHARES = {
 }
 
 
+def sum_of(rows: Sequence[Row]) -> Row:
+    (row,) = [row for row in rows if row.contender.endswith("all but playing")]
+    return row
+
+
 def test_every_phase_is_playing_waiting_or_overhead() -> None:
     assert sorted((*OVERHEAD, "emulator", "preprocessing", "wait")) == sorted(SHARES)
     assert SHARES.keys() - PHASES["actors"].keys() == {"other"}
@@ -33,15 +43,16 @@ def test_overhead_is_a_share_of_the_time_in_which_it_did_not_wait() -> None:
     assert told["core: inference"] == pytest.approx(0.1)
     assert told["core: blocks"] == pytest.approx(0.05)
     assert told["core: all but playing"] == pytest.approx(0.25)
+    assert told["core: all but playing and blocks"] == pytest.approx(0.2)
     assert {row.unit for row in rows} == {"ratio"}
-    assert len(rows) == len(OVERHEAD) + 1
+    assert len(rows) == len(OVERHEAD) + 2
 
 
 def test_the_sum_is_that_of_every_heartbeat_by_itself() -> None:
     shares = {name: [0.0, 0.0, 0.0] for name in SHARES}
     shares |= {"inference": [0.3, 0.0, 0.0], "send": [0.0, 0.2, 0.0]}
 
-    together = rows_of("core", shares)[-1]
+    together = sum_of(rows_of("core", shares))
 
     # The sum of the medians would be 0.
     assert together.median == pytest.approx(0.2)
@@ -51,7 +62,7 @@ def test_an_interval_that_was_all_waiting_tells_nothing() -> None:
     shares = {name: [share, 0.0] for name, share in SHARES.items()}
     shares["wait"] = [0.2, 1.0]
 
-    assert rows_of("core", shares)[-1].low_quartile == pytest.approx(0.25)
+    assert sum_of(rows_of("core", shares)).low_quartile == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("waited", [[], [1.0, 1.0]])
@@ -68,3 +79,20 @@ def test_the_actors_play_on_nes_py_with_as_many_environments_as_the_row_says() -
     assert [plan.settings(envs).actor.num_envs for envs in plan.envs_of_actors] == [1, 2, 4]
     assert plan.settings(1).env.core == "nes_py"
     assert plan.settings(1).env.game == "mario"
+
+
+def test_every_precision_is_watched_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched: list[str] = []
+
+    def watch(settings: Settings, _seconds: float) -> Mapping[str, Sequence[float]]:
+        watched.append(settings.learner.mixed_precision)
+        return {name: [share] for name, share in SHARES.items()}
+
+    monkeypatch.setattr(actor_time, "watch_actor", watch)
+    plan = TimePlan(envs_of_actors=(4,), precisions=("off", "bfloat16"))
+
+    rows = time_rows(plan)
+
+    assert watched == ["off", "bfloat16"]
+    titles = {row.contender.partition(":")[0] for row in rows}
+    assert titles == {"nes_py, 4 environments, float32", "nes_py, 4 environments, bfloat16"}

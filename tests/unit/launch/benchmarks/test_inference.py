@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -9,13 +11,15 @@ from launch.benchmarks.inference import (
     BATCHES,
     COMPILED,
     inference_contenders,
+    load_runtime,
     preparing_contenders,
 )
 
 
 def test_every_way_to_evaluate_gives_the_answer_of_the_first() -> None:
     eager: dict[str, torch.Tensor] = {}
-    for name, contender in inference_contenders(compiles=False).items():
+    runtime, _ = load_runtime()
+    for name, contender in inference_contenders(compiles=False, runtime=runtime).items():
         answer: Any = contender.work()
         _, quantiles = answer
 
@@ -52,3 +56,32 @@ def test_a_network_that_cannot_be_compiled_is_left_out(monkeypatch: pytest.Monke
     monkeypatch.setattr("torch.compile", fail)
 
     assert not any(COMPILED in name for name in inference_contenders(compiles=True))
+
+
+def test_channels_last_is_one_of_the_ways() -> None:
+    names = inference_contenders(compiles=False)
+
+    assert {f"inference, batch {count}: eager, channels-last" for count in BATCHES} <= names.keys()
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxruntime"])
+def test_a_missing_runtime_is_named_with_what_installs_it(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", ModuleType("onnx"))
+    monkeypatch.setitem(sys.modules, package, None)
+
+    assert load_runtime() == (
+        None,
+        ('ONNX Runtime is not measured: it is not installed; run: pip install "warpzone[bench]"',),
+    )
+
+
+def test_the_runtime_is_compared_where_it_is_installed() -> None:
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+
+    ways = inference_contenders(compiles=False, runtime=runtime)
+
+    assert {f"inference, batch {count}: ONNX Runtime" for count in BATCHES} <= ways.keys()
+    assert "a new version of the weights: ONNX Runtime" in preparing_contenders(runtime)

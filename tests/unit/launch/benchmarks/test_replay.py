@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from common.batch import Batch
+from common.replay_capacity import ItemLayout, memory_bytes
 from common.specs import DataSpec
 from launch.benchmarks import buffer_calls
 from launch.benchmarks.blocks import BLOCK_ITEMS
@@ -13,9 +14,11 @@ from launch.benchmarks.buffer_calls import (
     bench_capacities,
     buffer_bytes,
     full_buffer,
+    layout_rows,
 )
 from launch.benchmarks.measure import measure
 from launch.benchmarks.replay import ASKED_STEPS, rate_rows
+from launch.benchmarks.sender import written_bytes
 
 SPEC = DataSpec(height=8, width=8, stack=2, num_actions=3, n_step=2)
 
@@ -120,3 +123,20 @@ def test_the_calls_of_a_server_do_what_their_names_say() -> None:
     # Both stacks of each sample.
     assert copied.numel() == 16 * 2 * SPEC.stack * SPEC.frame_bytes
     assert (copied == 1).all()
+
+
+def test_the_memory_of_a_transition_is_told_for_the_blocks_of_both_presets() -> None:
+    capacity = 128_000
+    told = {row.contender: row.median for row in layout_rows(DataSpec(), capacity)}
+
+    larger, smaller = (told[f"memory per transition by layout, blocks of {n}"] for n in (128, 64))
+    assert DataSpec().frame_bytes < larger < smaller
+    layout = ItemLayout(spec=DataSpec(), block_items=64)
+    assert smaller == memory_bytes(capacity, layout) / capacity
+
+
+def test_a_plain_message_has_pages_of_its_own() -> None:
+    message = written_bytes(10_000)
+
+    assert len(message) == 10_000
+    assert 0 not in message

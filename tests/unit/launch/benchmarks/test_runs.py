@@ -12,13 +12,22 @@ import pytest
 from common.errors import BenchmarkFailed
 from common.phases import PHASES
 from common.run_paths import RunPaths
-from launch.benchmarks import cluster, pipeline
+from launch.benchmarks import cluster, pipeline, startup
 from launch.benchmarks.cluster import ClusterPlan, run_both
+from launch.benchmarks.measure import Effort
 from launch.benchmarks.overlap import COLUMNS, OverlapPlan, line_of, run_matrix
 from launch.benchmarks.pipeline import PipelinePlan, draw, run_pipeline, share_rows
 from launch.benchmarks.runs import RunFigures, read_figures, require_figures
 from launch.benchmarks.sb3_dqn import Window
-from launch.benchmarks.startup import LAUNCH, all_commands
+from launch.benchmarks.startup import (
+    LAUNCH,
+    QUICK_COMMANDS,
+    ActorCost,
+    Start,
+    StartPlan,
+    all_commands,
+    start_rows,
+)
 
 
 def write_lines(path: Path, lines: Sequence[Mapping[str, object]]) -> None:
@@ -190,7 +199,37 @@ def test_every_command_of_the_launch_folder_is_asked_for_help() -> None:
     assert {name.removeprefix("python launch/") for name in all_commands()} >= programs - {
         "options.py"
     }
-    assert "python -m actor" in all_commands()
+    assert {"python -m actor", "python launch/env_regression.py"} <= all_commands().keys()
+    assert all_commands().keys() >= set(QUICK_COMMANDS)
+    assert not {"python launch/ranks.py", "python launch/reaper.py"} & all_commands().keys()
+
+
+def test_starts_are_those_of_the_core_that_the_launcher_takes_and_of_the_native_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("actor.env.core_choice.why_no_native_core", lambda: "")
+
+    assert startup.choose_cores(Effort()) == ("nes_py", "native")
+    assert startup.choose_cores(Effort(quick=True)) == ("nes_py",)
+    assert startup.choose_cores(Effort(core="native")) == ("native",)
+    monkeypatch.setattr("actor.env.core_choice.why_no_native_core", lambda: "no compiler")
+    assert startup.choose_cores(Effort()) == ("nes_py",)
+
+
+def test_rows_of_starts_name_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+
+    def start(_plan: StartPlan, core: str) -> Start:
+        started.append(core)
+        cost = ActorCost(cpu_s=1.0, rss_bytes=1)
+        return Start(stored_s=1.0, playing_s=2.0, actors=(cost, cost))
+
+    monkeypatch.setattr(startup, "_start_once", start)
+
+    rows = start_rows(StartPlan(cores=("nes_py", "native"), rounds=2))
+
+    assert started == ["nes_py", "native"] * 2
+    assert [row.contender.partition(":")[0] for row in rows] == ["nes_py"] * 4 + ["native"] * 4
 
 
 def test_cluster_compares_both_launchers_in_turn(

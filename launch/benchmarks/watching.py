@@ -48,12 +48,14 @@ class Look:
     viewers: int = 0
     live: tuple[str, ...] = ()
     """Actors in the live view of the first viewer."""
+    every_rounds: int = 1
+    """It has a turn in the first of so many."""
 
 
 LOOKS: Mapping[str, Look] = {
     "nobody looks": Look(),
     "one viewer, one actor live": Look(viewers=1, live=("actor-0",)),
-    "100 viewers": Look(viewers=100),
+    "100 viewers": Look(viewers=100, every_rounds=3),
 }
 
 
@@ -71,8 +73,18 @@ class WatchPlan:
     """Before each turn, so that starting a control room is not in it."""
 
     @property
+    def order(self) -> list[str]:
+        """Whose turn it is, one after the other."""
+        return [
+            name
+            for number in range(self.rounds)
+            for name, look in self.looks.items()
+            if number % look.every_rounds == 0
+        ]
+
+    @property
     def longest_minutes(self) -> float:
-        turns = 2 * self.rounds * len(self.looks) + 1
+        turns = 2 * len(self.order) + 1
         start_s = START_DEADLINE_S + self.warm_up_s
         return (start_s + turns * (self.seconds + self.settle_s + SWITCH_S)) / 60
 
@@ -111,7 +123,7 @@ def run(effort: Effort) -> Result:
 
 def take_turns(plan: WatchPlan) -> list[Turn]:
     """Without a control room, with one, without, with another kind of look, and so on."""
-    order = list(chain(*((ALONE, look) for _ in range(plan.rounds) for look in plan.looks)))
+    order = list(chain(*((ALONE, look) for look in plan.order)))
     with launched(plan.words, plan.longest_minutes) as scene:
         paths = scene.paths
         scene.wait_until("the first update", lambda: count_updates(paths) > 0, START_DEADLINE_S)

@@ -71,4 +71,13 @@ def test_a_process_that_was_silent_has_no_rate() -> None:
 def test_the_run_outlasts_its_turns() -> None:
     plan = WatchPlan(rounds=30, seconds=20.0)
 
-    assert plan.longest_minutes * 60 > 30 * 2 * len(LOOKS) * (20.0 + plan.settle_s)
+    turns = 2 * 30 + 10
+    assert len(plan.order) == turns
+    assert plan.longest_minutes * 60 > 2 * turns * (20.0 + plan.settle_s)
+
+
+def test_many_viewers_have_a_turn_in_every_third_round() -> None:
+    plan = WatchPlan(rounds=4)
+
+    few = ["nobody looks", "one viewer, one actor live"]
+    assert plan.order == [*few, "100 viewers", *few, *few, *few, "100 viewers"]

@@ -48,7 +48,7 @@ class PeerUnavailable(MarioError):
 
 
 class EndpointTaken(MarioError):
-    """A port that a launcher found free, and that somebody else has meanwhile: perhaps not long."""
+    """A port that a process had in its life before, and somebody else has now: perhaps not long."""
 
 
 class HostUnknown(MarioError):

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 PARENT_PID_VARIABLE = "WARPZONE_PARENT_PID"
 """Set by the launcher: a process whose parent is not this one any more stops by itself."""
+RESTARTED_VARIABLE = "WARPZONE_RESTARTED"
+"""Set by the launcher in every life of a process but its first."""
 ORPHAN_GRACE_S = 10
 """For saving what must not be lost; after that the kernel ends an orphan."""
 ECHO_S = 0.2

@@ -18,7 +18,7 @@ import zmq
 from common.endpoints import check_endpoint
 from common.errors import ConfigError, EndpointTaken, MarioError
 from common.keys import KeyFolder
-from common.lifecycle import PARENT_PID_VARIABLE
+from common.lifecycle import RESTARTED_VARIABLE
 from common.messages import MAX_FRAME_BYTES, MAX_HEADER_BYTES
 from common.transport_channels import (
     Check,
@@ -215,12 +215,11 @@ class ZmqNetwork:
 
 
 def _bind_error(endpoint: str, error: zmq.ZMQError) -> MarioError:
-    """Under a launcher, which took a free port, a later start may find it free again.
+    """A process that had this port before may find it free again.
 
-    By hand somebody chose the endpoint, and has to choose another.
+    In its first life somebody has to choose another endpoint.
     """
     hint = BIND_HINTS.get(error.errno or 0, "choose another endpoint")
     words = f"cannot bind {endpoint}: {error.strerror}; {hint}"
-    has_launcher = PARENT_PID_VARIABLE in os.environ
-    may_pass = error.errno == errno.EADDRINUSE and has_launcher
+    may_pass = error.errno == errno.EADDRINUSE and RESTARTED_VARIABLE in os.environ
     return EndpointTaken(words) if may_pass else ConfigError(words)

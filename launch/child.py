@@ -16,6 +16,7 @@ import psutil
 from common.errors import ExitCode
 from common.ids import INCARNATION_VARIABLE, Incarnation
 from common.jsonl import last_record
+from common.lifecycle import RESTARTED_VARIABLE
 from common.logs import open_log
 from common.pulse import PULSE_VARIABLE
 from launch.plan import ProcessSpec
@@ -71,6 +72,8 @@ class Child:
             INCARNATION_VARIABLE: str(incarnation),
             PULSE_VARIABLE: str(self.pulse.writer),
         }
+        if self.restarts:
+            given[RESTARTED_VARIABLE] = "1"
         with os.fdopen(open_log(self.spec.log_file), "ab") as log:
             self.process = subprocess.Popen(
                 self.spec.restart_argv if self.restarts else self.spec.argv,

@@ -17,7 +17,7 @@ import zmq
 from common import transport
 from common.channels import Network
 from common.errors import ConfigError, EndpointTaken
-from common.lifecycle import PARENT_PID_VARIABLE
+from common.lifecycle import RESTARTED_VARIABLE
 from common.transport import SocketOptions, ZmqNetwork
 from common.transport_channels import ZmqPublisher
 from launch.restart import RestartPolicy, may_restart
@@ -80,10 +80,10 @@ def test_a_taken_port_is_refused_by_name(network: Network, port: int, kind: str)
 
 
 @pytest.mark.parametrize("kind", ["router", "publisher", "puller"])
-def test_a_port_that_a_launcher_found_free_may_be_free_again(
+def test_a_port_that_a_process_had_before_may_be_free_again(
     network: Network, port: int, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(PARENT_PID_VARIABLE, "1")
+    monkeypatch.setenv(RESTARTED_VARIABLE, "1")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port))
         taken.listen()
@@ -105,7 +105,7 @@ class Revoking:
         return bool(key)
 
 
-def test_weights_wait_for_their_address_under_a_launcher_too() -> None:
+def test_weights_wait_for_their_address_in_a_later_life_too() -> None:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     guard, tries = Revoking(), iter([False, True, False])
 

@@ -86,6 +86,15 @@ def test_a_crash_loop_ends_the_run_with_the_last_lines(stage: Stage, tmp_path: P
     assert supervisor.news[-1] == "actor-0: exit code 75 (no cartridge); switched off"
 
 
+def test_a_process_knows_that_it_lived_before(stage: Stage, tmp_path: Path) -> None:
+    tell = "import os; print(os.environ.get('WARPZONE_RESTARTED'), flush=True); raise SystemExit(75)"
+    supervisor = stage.supervise(spec(tmp_path, "learner", tell))
+
+    run_until_outcome(supervisor)
+
+    assert supervisor.children[0].last_lines() == ["None", "1", "1"]
+
+
 def test_a_configuration_error_ends_the_run_at_once(stage: Stage, tmp_path: Path) -> None:
     supervisor = stage.supervise(spec(tmp_path, "actor", "raise SystemExit(2)"))
 

@@ -64,9 +64,9 @@ class NextStates:
         return None
 
     def _begin(self, layers: LayerWeights, batch: Batch) -> Answer[Tensor]:
-        return self._aside.begin(partial(self._look, layers, batch))
+        return self._aside.begin(partial(self.look, layers, batch))
 
-    def _look(self, layers: LayerWeights, batch: Batch) -> Tensor:
+    def look(self, layers: LayerWeights, batch: Batch) -> Tensor:
         with torch.no_grad(), self._precision():
             values: Tensor = layers.network(batch.next_observations, batch.next_prev_actions)
         return values

@@ -19,7 +19,7 @@ from common.phases import PhaseTimer
 from common.state_dicts import load_plain_state_dict, plain_state_dict
 from learner.average import WeightAverage
 from learner.layer_weights import LayerWeights
-from learner.losses import LossTerms, double_q_loss
+from learner.losses import LossTerms, NextQuantiles, double_q_loss
 from learner.next_states import NextStates
 from learner.second_thread import AtOnce, SecondThread
 
@@ -168,17 +168,26 @@ class Learner:
 
         Call it after weights have been loaded. Parameters, gradients and counters stay as they are.
         """
-        compiled: Callable[[Batch], LossTerms] = torch.compile(self._compute_loss_terms)
+        compiled: Callable[[Batch], LossTerms] = torch.compile(self._loss_terms_at_once)
         try:
-            compiled(example).loss.backward()  # type: ignore[no-untyped-call] # torch's own gap
+            self._gradients_of(compiled(example).loss)
         except COMPILE_FAILURES as exc:
             log.warning("compile failed, training uncompiled", extra={"error": str(exc)[:500]})
             torch.compiler.reset()
         else:
             self._loss_terms = compiled
             self.model_compiled = True
-        self._layers.network.zero_grad(set_to_none=True)
         return self.model_compiled
+
+    def _loss_terms_at_once(self, batch: Batch) -> LossTerms:
+        # What a compiler can follow: no threads and nothing kept from one call to the next.
+        after = NextQuantiles(
+            online=self._next.look(self._layers, batch),
+            target=self._next.look(self._target_layers, batch),
+        )
+        with self._precision():
+            quantiles = self._layers.network(batch.observations, batch.prev_actions)
+        return double_q_loss(quantiles, batch, after)
 
     def _compute_loss_terms(self, batch: Batch) -> LossTerms:
         # Two passes of the online network: one pass over both halves would also differentiate the
@@ -222,9 +231,12 @@ class Learner:
         # without this factor the scaler would let the update pass. (A norm that overflows although
         # each element is finite clips the gradient to zero and is counted as skipped, too.)
         guard = loss.detach() - loss.detach() + 1.0
-        gradient = torch.autograd.grad(self.scaler.scale(loss * guard), self._layers.parameters)
+        gradient = self._gradients_of(self.scaler.scale(loss * guard))
         for parameter, part in zip(self._trained, gradient, strict=True):
-            parameter.grad = part.to(parameter.dtype)
+            parameter.grad = _laid_out_as(parameter, part)
+
+    def _gradients_of(self, loss: Tensor) -> tuple[Tensor, ...]:
+        return torch.autograd.grad(loss, self._layers.parameters)
 
     def _count(self, *, finite: bool) -> None:
         if not finite:
@@ -237,6 +249,13 @@ class Learner:
             self.average.follow(self.online)
         if self.updates % self.settings.target_sync_interval_updates == 0:
             self.sync_target()
+
+
+def _laid_out_as(parameter: Tensor, gradient: Tensor) -> Tensor:
+    """The fused optimizer walks through both memories side by side, whatever their strides say."""
+    if gradient.dtype == parameter.dtype and gradient.stride() == parameter.stride():
+        return gradient
+    return torch.empty_like(parameter).copy_(gradient)
 
 
 def _autocast_dtype(mixed_precision: MixedPrecision, device: torch.device) -> torch.dtype | None:

@@ -13,7 +13,6 @@ import pytest
 from launch.fleet import ray_edge
 from tests.processes import end
 
-pytest.importorskip("ray")
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(120)]
 
 HEAD = """

@@ -171,6 +171,26 @@ def test_compile_leaves_parameters_and_counters_alone(monkeypatch: pytest.Monkey
     assert learner.update(random_batch()).loss == reference.update(random_batch()).loss
 
 
+def test_gradients_in_another_layout_train_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As compiled code and CUDA convolutions give them; the fused optimizer does not look.
+    learner, reference = tiny_learner(), tiny_learner()
+    original = torch.autograd.grad
+
+    def in_channels_last(*args: Any) -> tuple[torch.Tensor, ...]:
+        return tuple(
+            part.contiguous(memory_format=torch.channels_last) if part.dim() == 4 else part
+            for part in original(*args)
+        )
+
+    for seed in range(3):
+        reference.update(random_batch(seed=seed))
+    monkeypatch.setattr(torch.autograd, "grad", in_channels_last)
+    for seed in range(3):
+        learner.update(random_batch(seed=seed))
+
+    assert all_equal(parameters_of(learner), parameters_of(reference))
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")  # the compiler's own imports
 def test_compiled_learner_follows_the_plain_one() -> None:

@@ -42,7 +42,7 @@ nightly: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m nightly $(ARGS)
 
 faults: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile -rs -m "not nightly" tests/faults --fault-table docs/reliability.md $(ARGS)
+	WARPZONE_FUZZ_MESSAGES=100000 $(BIN)/python -m pytest -n 2 --dist loadfile -rs -m "not nightly" tests/faults --fault-table docs/reliability.md $(ARGS)
 
 soak: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.faults.soak $(ARGS)

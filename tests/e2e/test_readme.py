@@ -24,9 +24,9 @@ CHINESE = (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
 
 # What stands in for patience: minutes become a few agent steps, endless commands get Ctrl-C.
 SHORTER = {
-    "--max-minutes 3 --run first": "--max-agent-steps 3000 --run first",
+    "--max-minutes 3 --run first": "--max-agent-steps 2000 --run first",
     "--max-minutes 5": "--max-agent-steps 300",
-    "--run first --resume --max-minutes 3": "--run first --resume --max-agent-steps 6000",
+    "--run first --resume --max-minutes 3": "--run first --resume --max-agent-steps 3000",
     # All of it takes minutes: tests/integration/test_benchmark_command.py runs it at night.
     "benchmark.py all --quick": "benchmark.py env --quick",
     "--preset smoke": "--preset smoke --max-agent-steps 600",

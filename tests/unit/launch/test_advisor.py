@@ -6,7 +6,8 @@ from itertools import pairwise
 import pytest
 
 from common.config import DiagnosisSettings, RunSettings, Settings
-from launch.advisor import MAX_DOUBLINGS, MAX_LINES, Advisor
+from launch import advisor as advisor_module
+from launch.advisor import MAX_DOUBLINGS, Advisor
 
 INTERVAL_S = 60.0
 SETTINGS = Settings(
@@ -73,12 +74,13 @@ def test_a_line_that_was_seen_is_not_judged_again() -> None:
     assert advisor.look(newest, 2_000.0) == []
 
 
-def test_memory_is_bounded() -> None:
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(advisor_module, "MAX_LINES", 100)
     advisor = Advisor(SETTINGS)
-    for second in range(MAX_LINES + 50):
+    for second in range(150):
         advisor.look({**line(float(second)), "more": "x" * 10}, second)
 
-    assert len(advisor._lines) == MAX_LINES
+    assert len(advisor._lines) == 100
     assert all("more" not in one for one in advisor._lines)
 
 

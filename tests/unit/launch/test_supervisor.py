@@ -87,7 +87,9 @@ def test_a_crash_loop_ends_the_run_with_the_last_lines(stage: Stage, tmp_path: P
 
 
 def test_a_process_knows_that_it_lived_before(stage: Stage, tmp_path: Path) -> None:
-    tell = "import os; print(os.environ.get('WARPZONE_RESTARTED'), flush=True); raise SystemExit(75)"
+    tell = (
+        "import os; print(os.environ.get('WARPZONE_RESTARTED'), flush=True); raise SystemExit(75)"
+    )
     supervisor = stage.supervise(spec(tmp_path, "learner", tell))
 
     run_until_outcome(supervisor)

@@ -147,7 +147,7 @@ def attack_replay(system: ProcessSystem, open_socket: Open) -> int:
 
 @pytest.mark.fault(
     28,
-    "100,000 damaged messages to each socket of replay server and learner",
+    f"{MESSAGES:,} damaged messages to each socket of replay server and learner",
     "no crash, no growth, others go on, every reject counted",
 )
 def test_servers_stand_damaged_messages(
@@ -212,7 +212,7 @@ def wait_for_rejects(system: ProcessSystem, peer: str, server: HostileServer) ->
 
 @pytest.mark.fault(
     29,
-    "100,000 damaged answers and weights to an actor",
+    f"{MESSAGES:,} damaged answers and weights to an actor",
     "no crash, no growth, answers counted, it plays as soon as real weights come",
 )
 def test_an_actor_stands_a_broken_server(
@@ -250,7 +250,7 @@ def test_an_actor_stands_a_broken_server(
 
 @pytest.mark.fault(
     29,
-    "100,000 damaged answers to the learner, batches among them",
+    f"{MESSAGES:,} damaged answers to the learner, batches among them",
     "no crash, no growth, answers counted, it learns as soon as real batches come",
 )
 def test_a_learner_stands_a_broken_server(

@@ -125,7 +125,7 @@ class Guard:
         if is_server:
             self._binding[endpoint] = watch.is_held
         self._new_watches.put(watch)
-        self._rope.send(b"")
+        self._ring()
 
     def await_hold(self, endpoint: str) -> None:
         """Wait until peers of a socket that was just bound are held back: a moment."""
@@ -149,9 +149,14 @@ class Guard:
 
     def close(self) -> None:
         self._stop.set()
-        self._rope.send(b"")
+        self._ring()
         self._thread.join(CLOSE_TIMEOUT_S)
         self._rope.close(linger=0)
+
+    def _ring(self) -> None:
+        # Never waits: a thread that is awake anyhow may have seen the end and taken the bell along.
+        with suppress(zmq.Again):
+            self._rope.send(b"", zmq.NOBLOCK)
 
     def _run(self) -> None:
         poller = zmq.Poller()

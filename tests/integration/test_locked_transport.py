@@ -335,6 +335,19 @@ def test_an_address_that_cannot_be_reached_is_refused(scene: Scene, host: str) -
         scene.server.dealer(f"tcp://{host}:5601", "a-1.1")
 
 
+@pytest.mark.timeout(20)
+def test_a_guard_that_was_quicker_than_its_end_is_not_waited_for(tmp_path: Path) -> None:
+    network = ZmqNetwork(QUICK, keys_dir=make_server_keys(tmp_path / "keys"))
+    guard = network._guard
+    assert guard is not None
+    guard._stop.set()
+    guard._thread.join(DEADLINE_S)
+
+    network.close()
+
+    assert guard._rope.closed
+
+
 def test_local_sockets_need_no_keys(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> None:
     endpoint = f"ipc://{tmp_path_factory.mktemp('s')}/r"
     router, dealer = scene.server.router(endpoint), scene.plain().dealer(endpoint, "a-1.1")

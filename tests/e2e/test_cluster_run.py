@@ -93,6 +93,7 @@ def run_alone(
         one.close()
 
 
+@pytest.mark.nightly
 def test_a_driver_that_is_killed_leaves_a_checkpoint_from_which_resume_goes_on(
     run_alone: Callable[..., ClusterRun],
 ) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import torch
 
 from common.checkpoint_files import CheckpointData
 from common.config import Settings
@@ -19,11 +18,6 @@ from tests.run_state import counters, newest, tensor_hash
 pytestmark = pytest.mark.integration
 
 AGENT_STEPS = 900
-
-
-@pytest.fixture(autouse=True)
-def _one_torch_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def settings_of(folder: Path, run: Mapping[str, object]) -> Settings:

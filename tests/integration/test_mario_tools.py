@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from actor.env.mario_env import MarioEnv
 from actor.forward import ForwardProbe
@@ -28,11 +27,6 @@ MARIO: Mapping[str, Mapping[str, object]] = {
     "shaping": {"reward_scale_start": SCALE, "reward_scale_anneal_steps": 80_000},
 }
 WHERE = RamX(high_address=0x6D, low_address=0x86, frame_skip=4)
-
-
-@pytest.fixture(autouse=True)
-def _one_torch_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def run_to_the_right(

@@ -6,7 +6,6 @@ import logging
 from pathlib import Path
 
 import pytest
-import torch
 
 from common.checkpoint_files import list_numbered
 from common.config import Settings
@@ -18,11 +17,6 @@ from tests.run_state import counters, newest, tensor_hash
 pytestmark = pytest.mark.integration
 
 AGENT_STEPS, INTERVAL = 900, 150
-
-
-@pytest.fixture(autouse=True)
-def _one_torch_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def settings_of(folder: Path) -> Settings:

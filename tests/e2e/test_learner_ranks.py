@@ -1,4 +1,4 @@
-"""Two learner ranks, two replay servers: they learn, survive the loss of a rank, stop together."""
+"""Two learner ranks, two replay servers: they train, survive the loss of a rank, stop together."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ LEARNING_DEADLINE_S = 120.0
 STOP_DEADLINE_S = 30.0
 """Against a hang: ten seconds are what a machine with nothing else to do needs at most."""
 RANKS = ("learner-0", "learner-1")
+TWO_OF_EACH = ("--learner-ranks", "2", "--replay-shards", "2", "--actors", "4")
 
 
 @dataclass
@@ -40,8 +41,7 @@ class Finished:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
-    words = ("--learner-ranks", "2", "--replay-shards", "2", "--actors", "4")
-    run = LaunchedRun(tmp_path_factory.mktemp("ranks"), *words)
+    run = LaunchedRun(tmp_path_factory.mktemp("ranks"), *TWO_OF_EACH)
     try:
         run.wait_for("learner-1", "updates_here", 20)
         before, listening = _pids(run), _listening(run)
@@ -50,9 +50,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
         for rank in RANKS:
             run.wait_for_new_life(rank, before[rank], "updates_here")
         after = _pids(run)
-        run.wait(
-            "the optimum of the corridor", lambda: _has_learned(run.paths.root), LEARNING_DEADLINE_S
-        )
+        run.wait_for("learner-0", "progress", updates + 40)
         end = run.stop(signal.SIGINT)
         yield Finished(run, before, after, updates, listening, end, len(run.left()))
     finally:
@@ -115,3 +113,12 @@ def test_heartbeats_of_every_rank_reach_the_run_file(finished: Finished) -> None
     speakers = {(line["role"], line["index"]) for line in read_jsonl(finished.run.paths.heartbeat)}
 
     assert {("learner", 0), ("learner", 1)} <= speakers
+
+
+@pytest.mark.nightly
+def test_two_ranks_learn_the_optimum_of_the_corridor(tmp_path: Path) -> None:
+    run = LaunchedRun(tmp_path, *TWO_OF_EACH)
+    try:
+        run.wait("the optimum", lambda: _has_learned(run.paths.root), LEARNING_DEADLINE_S)
+    finally:
+        run.close()

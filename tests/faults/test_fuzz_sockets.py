@@ -35,7 +35,7 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
 
-MESSAGES: Final = int(os.environ.get("WARPZONE_FUZZ_MESSAGES", "40000"))
+MESSAGES: Final = int(os.environ.get("WARPZONE_FUZZ_MESSAGES", "20000"))
 MAX_GROWTH_MB: Final = 64
 """libzmq queues subscriptions without a bound until they are read; the rest is far below."""
 DEADLINE_S: Final = 120.0

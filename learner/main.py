@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from common.allocator import keep_freed_memory
 from common.channels import Network
 from common.cli import Program
 from common.component import Component
@@ -69,6 +70,7 @@ def _plan(args: LearnerArgs) -> Work:
         from learner.assembly import build  # noqa: PLC0415
         from learner.rank_assembly import build_rank  # noqa: PLC0415
 
+        keep_freed_memory()
         if place.is_first:
             describe_run(args.settings)
         # Rank 0 decides where the run goes on, for all.

@@ -1,7 +1,7 @@
 """The benchmark `pipeline`: a whole run of real processes, its speed and where its time goes.
 
 The reference is Stable-Baselines3's DQN with the same batch and the same samples per agent step, on
-nes_py, as its users have it; it is also given our native core.
+nes_py, as its users have it; it is also given our network, and our native core.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from launch.benchmarks.runs import RunFigures, require_figures, watch_run
 from launch.benchmarks.scene import Talker, open_scene
 
 SB3 = "Stable-Baselines3 DQN, 8 SubprocVecEnv"
+REFERENCES = {SB3: False, f"{SB3}, our network nature": True}
+"""Whether it has our network; its own has one stream of 512 units and no quantiles."""
 SPEED = "agent step/s"
 SHARE = "share of time"
 START_DEADLINE_S = 300.0
@@ -50,7 +52,7 @@ class PipelinePlan:
     rounds: int = 3
     learning_starts: int = 1_000
     slack_agent_steps: int = 2_000
-    has_reference: bool = True
+    references: Mapping[str, bool] = field(default_factory=lambda: REFERENCES)
     contenders: Mapping[str, Sequence[str]] = field(default_factory=lambda: CONTENDERS)
 
     def words(self, core: str) -> tuple[str, ...]:
@@ -75,6 +77,7 @@ def run(effort: Effort) -> Result:
         rounds=effort.turns(3, 1),
         learning_starts=300 if effort.quick else 1_000,
         slack_agent_steps=1_024 if effort.quick else 2_000,
+        references={SB3: False} if effort.quick else REFERENCES,
         contenders=dict(list(CONTENDERS.items())[-1:]) if effort.quick else CONTENDERS,
     )
     result, shares = run_pipeline(plan)
@@ -97,13 +100,15 @@ Shares = Mapping[str, Mapping[str, Sequence[float]]]
 
 def run_pipeline(plan: PipelinePlan) -> tuple[Result, dict[str, Shares]]:
     """All contenders in turn; the shares are those of the last run of each of ours."""
-    has_reference = plan.has_reference and find_spec("stable_baselines3") is not None
-    notes = () if has_reference or not plan.has_reference else (missing_note("Stable-Baselines3"),)
+    is_missing = bool(plan.references) and find_spec("stable_baselines3") is None
+    notes = (missing_note("Stable-Baselines3"),) if is_missing else ()
+    references = {} if is_missing else plan.references
     speeds: dict[str, list[float]] = defaultdict(list)
     shares: dict[str, Shares] = {}
     for core in [core for _ in range(plan.rounds) for core in plan.cores]:
-        if has_reference:
-            speeds[f"{SB3}, {core}"].append(reference_speed(plan, core))
+        for name, our_network in references.items():
+            speed = reference_speed(plan, core, our_network=our_network)
+            speeds[f"{name}, {core}"].append(speed)
         for name, words in plan.contenders.items():
             title = f"{name}, {core}"
             figures = require_figures(plan.watch(words, core), name)
@@ -124,10 +129,11 @@ def share_rows(title: str, shares: Shares) -> list[Row]:
     ]
 
 
-def reference_speed(plan: PipelinePlan, core: str) -> float:
+def reference_speed(plan: PipelinePlan, core: str, *, our_network: bool) -> float:
     settings = Settings()
     job = {
         "core": core,
+        "our_network": our_network,
         "envs": 8,
         "seconds": plan.seconds,
         "batch_size": settings.learner.batch_size,

@@ -1,7 +1,7 @@
 """A helper process of the benchmark `pipeline`: Stable-Baselines3's DQN on the same environment.
 
-Its own Nature network, as many samples per agent step as we take, as many environments as we have,
-each in a process; torch may use every core.
+Its own Nature network or ours, as many samples per agent step as we take, as many environments as
+we have, each in a process; torch may use every core.
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from common.config import EnvSettings
+import torch
+from torch import Tensor, nn
+
+from common.config import EnvSettings, Settings
+from common.networks import build_network
+from launch.benchmarks.plain_update import values_of
 from launch.benchmarks.scene import answer
 
 EXPLORATION = 0.05
@@ -24,6 +29,24 @@ EXPLORATION = 0.05
 def make_env(core: str) -> Any:
     settings = EnvSettings(core=core)  # type: ignore[arg-type] # our own word, checked there
     return import_module("actor.env.factory").make_env(settings)
+
+
+class OurNature(nn.Module):
+    """Our network `nature` where Stable-Baselines3 wants its own: scaled pixels to a value each.
+
+    The previous action, which its environments do not tell, is none.
+    """
+
+    def __init__(self, _observation_space: object) -> None:
+        super().__init__()
+        self._spec = Settings().spec
+        self.network = build_network("nature", self._spec)
+        self.features_dim = self._spec.num_actions
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        features = self.network.body(pixels)
+        none = torch.full((len(pixels),), self._spec.no_action, device=pixels.device)
+        return values_of(self.network, features, none).mean(dim=2)
 
 
 class Window:
@@ -47,6 +70,10 @@ class Window:
         return elapsed_s < self._seconds
 
 
+OURS = {"features_extractor_class": OurNature, "net_arch": []}
+"""What it adds behind ours is one product of seven by seven."""
+
+
 def train(job: Mapping[str, Any]) -> float:
     """Agent steps per second, learning included."""
     vec_env = import_module("stable_baselines3.common.vec_env")
@@ -68,6 +95,7 @@ def train(job: Mapping[str, Any]) -> float:
             # As it plays for nine tenths of its training: with its network, not at random.
             exploration_initial_eps=EXPLORATION,
             exploration_final_eps=EXPLORATION,
+            policy_kwargs=OURS if job["our_network"] else {},
         )
         model.learn(total_timesteps=10**9, callback=window)
     finally:

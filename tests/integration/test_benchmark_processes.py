@@ -108,7 +108,7 @@ def test_a_whole_run_says_where_its_time_goes() -> None:
         settle_s=0.2,
         rounds=1,
         learning_starts=100,
-        has_reference=False,
+        references={},
         contenders={"corridor": ("--actors", "1", "--block-steps", "16", *CORRIDOR)},
     )
 

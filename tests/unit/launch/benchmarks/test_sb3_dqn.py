@@ -4,11 +4,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
+from common.config import Settings
+from common.networks import build_network
+from common.quantiles import q_values
 from launch.benchmarks import sb3_dqn
 
 JOB = {
     "core": "native",
+    "our_network": False,
     "envs": 8,
     "seconds": 1.0,
     "batch_size": 64,
@@ -47,3 +52,19 @@ def test_the_reference_learns_as_much_per_agent_step(given: dict[str, Any]) -> N
 
     steps = given["train_freq"] * JOB["envs"]
     assert given["gradient_steps"] * given["batch_size"] / steps == JOB["samples_per_insert"]
+
+
+def test_our_network_says_in_it_what_it_says_in_ours(given: dict[str, Any]) -> None:
+    sb3_dqn.train({**JOB, "our_network": True})
+    spec = Settings().spec
+    twin = given["policy_kwargs"]["features_extractor_class"](None)
+    ours = build_network("nature", spec)
+    ours.load_state_dict(twin.network.state_dict())
+    seen = torch.randint(0, 256, (2, spec.stack, spec.height, spec.width), dtype=torch.uint8)
+
+    told = twin(seen.float() / 255.0)
+
+    expected = q_values(ours(seen, torch.full((2,), spec.no_action)))
+    assert torch.allclose(told, expected, atol=1e-5)
+    assert told.shape == (2, twin.features_dim)
+    assert given["policy_kwargs"]["net_arch"] == []

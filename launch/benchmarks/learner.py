@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import torch
 
+from common.allocator import keep_freed_memory
 from common.batch import Batch, allocate_batch
 from common.devices import has_fast_bfloat16
 from common.network_bodies import NetworkKind
@@ -27,6 +28,7 @@ from launch.benchmarks.arithmetic import (
     update_contenders,
 )
 from launch.benchmarks.gaps import GapPlan, gap_rows
+from launch.benchmarks.layouts import layout_contenders
 from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, Work, measure
 from launch.benchmarks.operators import operator_rows
 from launch.benchmarks.plain_update import PlainLearner
@@ -49,6 +51,8 @@ class LearnerPlan:
 
 def run(effort: Effort) -> Result:
     plan = LearnerPlan(rounds=effort.turns(60, 8), compiles=not effort.quick)
+    # As a learner does; here the plain updates have it, too.
+    keep_freed_memory()
     updates = compare_updates(plan)
     limits = compare_arithmetic(plan, max(plan.rounds // 3, 2))
     threads = compare_threads(plan, max(plan.rounds // 3, 2))
@@ -99,6 +103,9 @@ def compare_arithmetic(plan: LearnerPlan, rounds: int) -> list[Row]:
         return _our_update(spec, batch, precision, network)
 
     contenders, rows = update_contenders(NETWORKS, precisions, make)
+    for network in NETWORKS:
+        online, _ = _networks(spec, network)
+        contenders |= layout_contenders(network, online, plan.batch_size)
     bench = Bench(
         contenders={**product_contenders(precisions), **contenders, **_by_batch(spec)},
         clock=time.thread_time,
@@ -112,6 +119,10 @@ def compare_threads(plan: LearnerPlan, rounds: int) -> Result:
     batch = random_batch(plan.batch_size, spec)
     precisions = known_precisions()
     updates, beside = dict[str, Contender](), dict[str, Work]()
+    for network in NETWORKS:
+        plain = PlainLearner(*_networks(spec, network))
+        work = partial(plain.update, batch)
+        updates[f"update: plain, {network}"] = Contender(work=work, unit="update")
     for network, precision in product(NETWORKS, precisions):
         name = f"update: ours, {network}, {PRECISIONS[precision]}"
         updates[name] = Contender(work=_our_update(spec, batch, precision, network), unit="update")

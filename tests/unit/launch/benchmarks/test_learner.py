@@ -201,7 +201,9 @@ def test_updates_of_both_networks_and_products_have_one_thread_and_two(
     compare_threads(LearnerPlan(batch_size=2), rounds=1)
 
     (contenders,) = seen
-    updates = {name: one for name, one in contenders.items() if one.unit == "update"}
+    updates = {name: one for name, one in contenders.items() if name.startswith("update: ours")}
+    plain = [name for name in contenders if name.startswith("update: plain")]
+    assert plain == ["update: plain, small", "update: plain, nature"]
     assert {name: done(one) for name, one in updates.items()} == {
         "update: ours, small, float32": "small in off with 2",
         "update: ours, small, bfloat16": "small in bfloat16 with 2",

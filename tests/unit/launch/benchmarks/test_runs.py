@@ -161,8 +161,8 @@ def test_the_reference_plays_on_each_core_in_turn_and_is_first_on_nes_py(
 ) -> None:
     played: list[str] = []
 
-    def reference(_plan: PipelinePlan, core: str) -> float:
-        played.append(core)
+    def reference(_plan: PipelinePlan, core: str, *, our_network: bool) -> float:
+        played.append(f"{core}, ours" if our_network else core)
         return 10.0
 
     monkeypatch.setattr(pipeline, "find_spec", lambda _name: object())
@@ -171,10 +171,12 @@ def test_the_reference_plays_on_each_core_in_turn_and_is_first_on_nes_py(
 
     result, _ = run_pipeline(PipelinePlan(rounds=2, cores=("nes_py", "native"), contenders={}))
 
-    assert played == ["nes_py", "native"] * 2
+    assert played == ["nes_py", "nes_py, ours", "native", "native, ours"] * 2
     assert [row.contender for row in result.rows if row.group == "speed"] == [
         f"{pipeline.SB3}, nes_py",
+        f"{pipeline.SB3}, our network nature, nes_py",
         f"{pipeline.SB3}, native",
+        f"{pipeline.SB3}, our network nature, native",
     ]
 
 

@@ -86,11 +86,14 @@ def test_without_a_browser_the_others_look_and_a_note_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plans: list[WatchPlan] = []
+
+    def take_turns(plan: WatchPlan) -> list[Turn]:
+        plans.append(plan)
+        return [turn(ALONE, 400.0)]
+
     monkeypatch.setattr(watching, "require_extra", lambda: None)
     monkeypatch.setattr(watching, "missing_browser", lambda: "run: apt-get install chromium")
-    monkeypatch.setattr(
-        watching, "take_turns", lambda plan: plans.append(plan) or [turn(ALONE, 400.0)]
-    )
+    monkeypatch.setattr(watching, "take_turns", take_turns)
 
     result = watching.run(Effort(rounds=1))
 

@@ -89,10 +89,12 @@ class FilmCrew:
     def begin(self, results: Sequence[EpisodeResult], agent_steps: int) -> None:
         """Of an evaluation that has ended; its network must stay until all is filmed."""
         self._waiting = choose_takes(results, agent_steps) if self._can_film else []
-        shown = {take.result.stage for take in self._waiting}
+        shown = farthest_by_stage([take.result for take in self._waiting])
+        reached = {result.stage: result.max_x for result in shown}
         for result in farthest_by_stage(results):
-            is_new = result.max_x > self._looked_at.get(result.stage, 0)
-            if result.stage not in shown and is_new:
+            # The best by its worth need not be the one that saw most of the level.
+            known = max(reached.get(result.stage, 0), self._looked_at.get(result.stage, 0))
+            if result.max_x > known:
                 self._waiting.append(Take(result=result, name=""))
 
     def advance(self, agent_steps: int) -> None:

@@ -7,6 +7,7 @@ first environment and `live/PEER.json` what goes with it, both replaced a few ti
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable
@@ -72,10 +73,13 @@ class Showcase:
     def show(self, screen: U8, scene: Scene) -> None:
         """`screen` is RGB [H, W, 3]. A disk that is full shows nothing and harms nobody."""
         self._shown_s = self._clock()
-        told = {"time": self._wall_clock(), "peer": self._peer, **asdict(scene)}
+        # The values of a network that has diverged are no JSON: null, and the file stays readable.
+        values = [value if math.isfinite(value) else None for value in scene.q_values]
+        about = {"time": self._wall_clock(), "peer": self._peer}
+        told = {**about, **asdict(scene), "q_values": values}
         try:
             self._replace("jpg", as_jpeg(screen))
-            self._replace("json", json.dumps(told).encode())
+            self._replace("json", json.dumps(told, allow_nan=False).encode())
         except OSError:
             self._is_wanted = False
 

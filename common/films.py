@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import ConfigError, FilmFailed
+from common.extras import install_command
 from common.moments import Picture
 
 MP4_OPTIONS: Final = {"crf": "27", "preset": "veryfast", "tune": "animation"}
@@ -40,7 +41,7 @@ def load_pyav() -> ModuleType:
     try:
         import av  # noqa: PLC0415 - an extra that only films need
     except ImportError:
-        raise ConfigError("films need PyAV; run: pip install '.[video]'") from None
+        raise ConfigError(f"films need PyAV; run: {install_command('video')}") from None
     return av
 
 

@@ -5,6 +5,7 @@ Made by whoever plays, in actor; shown by whoever draws, films or prints.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,10 +42,16 @@ class Moment:
 
 
 def bar_lengths(values: tuple[float, ...], most: int) -> list[int]:
-    """Lengths from 1 to `most` by which close values can still be told apart."""
-    if not values:
-        return []
-    low, high = min(values), max(values)
-    if high == low:
-        return [most] * len(values)
-    return [1 + round((value - low) / (high - low) * (most - 1)) for value in values]
+    """Lengths from 1 to `most` by which close values can still be told apart.
+
+    A value that is not finite, of a network that has diverged, gets the shortest one.
+    """
+    finite = [value for value in values if math.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+
+    def length(value: float) -> int:
+        if not math.isfinite(value):
+            return 1
+        return most if high == low else 1 + round((value - low) / (high - low) * (most - 1))
+
+    return [length(value) for value in values]

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from common.config import DiagnosisSettings
+from common.extras import install_command
 from common.run_paths import RunPaths
 from launch.parquet import ParquetExport
 
@@ -39,4 +40,5 @@ def _has(package: str) -> bool:
 
 
 def _missing(flag: str, extra: str) -> str:
-    return f"WARNING: {flag} is without effect: a package is missing; run: pip install '.[{extra}]'"
+    command = install_command(extra)
+    return f"WARNING: {flag} is without effect: a package is missing; run: {command}"

@@ -15,6 +15,7 @@ from typing import Any
 
 from common.cli import Program, command_words, parse_args, refuse
 from common.errors import ConfigError, ExitCode, MarioError
+from common.extras import install_command
 from launch.plot_style import COLOURS, SUFFIXES, THEMES, ThemeName
 from launch.run_curves import RunLines, read_runs
 from launch.seed_bands import EVALUATION_BANDS, Curve, evaluation_curve, metric_curve, over_seeds
@@ -107,7 +108,7 @@ def draw(series: Sequence[Series], args: PlotArgs) -> None:
     try:
         import matplotlib  # noqa: PLC0415 - an extra that only this command needs
     except ImportError:
-        raise ConfigError("drawing needs matplotlib; run: pip install '.[plot]'") from None
+        raise ConfigError(f"drawing needs matplotlib; run: {install_command('plot')}") from None
     matplotlib.use("Agg")
     from matplotlib import pyplot  # noqa: PLC0415 - see above
 

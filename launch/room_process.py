@@ -16,6 +16,7 @@ from typing import Final
 from rich.console import Console
 
 from common.errors import ConfigError
+from common.extras import install_command
 from common.lifecycle import PARENT_PID_VARIABLE
 from common.logs import open_log
 from common.run_paths import RunPaths
@@ -32,7 +33,7 @@ def require_extra() -> None:
     missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
     if missing:
         raise ConfigError(
-            f"the control room needs {' and '.join(missing)}; run: pip install '.[dashboard]'"
+            f"the control room needs {' and '.join(missing)}; run: {install_command('dashboard')}"
         )
 
 

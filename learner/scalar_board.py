@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from common.extras import install_command
 from common.messages import Scalar
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class ScalarBoard:
             ) as writer:
                 self._write_all(writer)
         except ImportError as error:
-            extra = {"error": str(error), "command": "pip install '.[tensorboard]'"}
+            extra = {"error": str(error), "command": install_command("tensorboard")}
             log.warning("TensorBoard is not written: its package is missing", extra=extra)
         except Exception as error:  # of the disk, or whatever a version of the package raises
             words = f"{type(error).__name__}: {error}"[:300]

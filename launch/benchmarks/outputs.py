@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from common.errors import ConfigError
+from common.extras import install_command
 from launch.plot_style import SUFFIXES
 
 
@@ -28,7 +29,7 @@ def require_picture(path: Path) -> None:
     if path.suffix not in SUFFIXES:
         raise ConfigError(f"--picture must end in {' or '.join(SUFFIXES)}, got {str(path)!r}")
     if find_spec("matplotlib") is None:
-        raise ConfigError("--picture needs matplotlib; run: pip install '.[plot]'")
+        raise ConfigError(f"--picture needs matplotlib; run: {install_command('plot')}")
     require_folder(path.parent)
     if not path.exists():
         return

@@ -21,6 +21,7 @@ from rich.console import Console
 
 from common.errors import BenchmarkFailed, ConfigError
 from common.run_paths import RunPaths
+from launch.benchmarks.browser import OpenBrowser, grown_s, missing_browser, opened_browser
 from launch.benchmarks.measure import Effort, Result, Row, against_first, figure
 from launch.benchmarks.runs import (
     START_DEADLINE_S,
@@ -48,6 +49,8 @@ class Look:
     viewers: int = 0
     live: tuple[str, ...] = ()
     """Actors in the live view of the first viewer."""
+    browser: str = ""
+    """The actor that a real browser shows."""
     every_rounds: int = 1
     """It has a turn in the first of so many."""
 
@@ -56,6 +59,7 @@ LOOKS: Mapping[str, Look] = {
     "nobody looks": Look(),
     "one viewer, one actor live": Look(viewers=1, live=("actor-0",)),
     "100 viewers": Look(viewers=100, every_rounds=3),
+    "one browser, one actor live": Look(browser="actor-0", every_rounds=3),
 }
 
 
@@ -99,6 +103,42 @@ class Turn:
     room_cores: float = 0.0
     """Processor time of the control room per second."""
     room_mb: float = 0.0
+    viewer_cores: float = 0.0
+    """The same of this process: its viewers are threads on the cores of the run."""
+    browser_cores: float | None = None
+    """The same of a browser, where there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Onlookers:
+    """The control room of a turn and who looks; none of them in one without."""
+
+    room: psutil.Process | None = None
+    viewers: Sequence[Viewer] = ()
+    browser: OpenBrowser | None = None
+
+    @property
+    def errors(self) -> list[str]:
+        told = [error for viewer in self.viewers for error in viewer.errors]
+        return told + (self.browser.errors if self.browser else [])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Processor seconds so far of all who have to do with looking."""
+
+    room_s: float
+    viewers_s: float
+    browser_s: Mapping[int, float]
+
+    @classmethod
+    def of(cls, onlookers: Onlookers) -> Work:
+        browser = onlookers.browser
+        return cls(
+            room_s=_worked_s(onlookers.room),
+            viewers_s=time.process_time(),
+            browser_s=browser.worked_s() if browser else {},
+        )
 
 
 def run(effort: Effort) -> Result:
@@ -108,6 +148,8 @@ def run(effort: Effort) -> Result:
         require_extra()
     except ConfigError as error:
         looks, notes = {}, (f"looking is not measured: {error}",)
+    if looks and (note := missing_browser()):
+        looks, notes = {name: look for name, look in looks.items() if not look.browser}, (note,)
     plan = WatchPlan(
         words=(
             *("--preset", "laptop", "--core", core, "--evaluators", "0"),
@@ -132,32 +174,33 @@ def take_turns(plan: WatchPlan) -> list[Turn]:
 
 
 def take_turn(scene: Scene, plan: WatchPlan, name: str) -> Turn:
-    with looked_at(scene.paths, plan.looks.get(name)) as (room, viewers):
+    with looked_at(scene.paths, plan.looks.get(name)) as onlookers:
         _pause(scene, plan.settle_s)
-        began_at, worked_s = time.time(), _worked_s(room)
+        began_at, before = time.time(), Work.of(onlookers)
         _pause(scene, plan.seconds)
-        elapsed_s = time.time() - began_at
+        elapsed_s, after = time.time() - began_at, Work.of(onlookers)
         figures = read_figures(scene.paths, began_at, elapsed_s)
-        errors = [error for viewer in viewers for error in viewer.errors]
-        if errors:
+        if errors := onlookers.errors:
             raise BenchmarkFailed(f"{name}: {len(errors)} errors, the first: {errors[0]}")
         return Turn(
             look=name,
             rates={
                 counter: progress_per_s(figures.beats[part]) for counter, part in COUNTERS.items()
             },
-            room_cores=(_worked_s(room) - worked_s) / elapsed_s,
-            room_mb=0.0 if room is None else room.memory_info().rss / 2**20,
+            room_cores=(after.room_s - before.room_s) / elapsed_s,
+            viewer_cores=(after.viewers_s - before.viewers_s) / elapsed_s,
+            browser_cores=grown_s(before.browser_s, after.browser_s) / elapsed_s
+            if onlookers.browser
+            else None,
+            room_mb=onlookers.room.memory_info().rss / 2**20 if onlookers.room else 0.0,
         )
 
 
 @contextmanager
-def looked_at(
-    paths: RunPaths, look: Look | None
-) -> Iterator[tuple[psutil.Process | None, Sequence[Viewer]]]:
+def looked_at(paths: RunPaths, look: Look | None) -> Iterator[Onlookers]:
     """The control room as `launch/local.py --dashboard` starts it, and who looks."""
     if look is None:
-        yield None, ()
+        yield Onlookers()
         return
     with ExitStack() as stack:
         place = stack.enter_context(room_beside(paths, Console(file=io.StringIO())))
@@ -167,7 +210,9 @@ def looked_at(
         peers = [look.live, *[()] * (look.viewers - 1)][: look.viewers]
         viewers = [Viewer(place.port, paths.root.name, live) for live in peers]
         stack.enter_context(opened(viewers))
-        yield psutil.Process(place.pid), viewers
+        shown = opened_browser(place.port, paths, look.browser) if look.browser else None
+        browser = stack.enter_context(shown) if shown else None
+        yield Onlookers(room=psutil.Process(place.pid), viewers=viewers, browser=browser)
 
 
 def _pause(scene: Scene, seconds: float) -> None:
@@ -208,11 +253,24 @@ def rows_of(turns: Sequence[Turn]) -> list[Row]:
     rows = against_first(rates)
     rows += [ratio_row(turns, name, counter) for counter in COUNTERS for name in looks]
     for name in looks:
-        cores = [turn.room_cores for turn in turns if turn.look == name]
-        memory = [turn.room_mb for turn in turns if turn.look == name]
-        rows.append(figure(f"processor of the room: {name}", cores, "core"))
-        rows.append(figure(f"memory of the room: {name}", memory, "MB"))
+        rows += used_rows(name, [turn for turn in turns if turn.look == name])
     return rows
+
+
+def used_rows(look: str, turns: Sequence[Turn]) -> list[Row]:
+    """The viewers share the machine with the run: what they use is in what looking costs here."""
+    used = {
+        "room": [turn.room_cores for turn in turns],
+        "viewers": [turn.viewer_cores for turn in turns],
+        "browser": [turn.browser_cores for turn in turns if turn.browser_cores is not None],
+    }
+    rows = [
+        figure(f"processor of the {who}: {look}", cores, "core")
+        for who, cores in used.items()
+        if cores
+    ]
+    memory = [turn.room_mb for turn in turns]
+    return [*rows, figure(f"memory of the room: {look}", memory, "MB")]
 
 
 def rate_row(turns: Sequence[Turn], look: str, counter: str) -> Row:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import secrets
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from launch.control_room.curves import CurveQuery, draw
 from launch.control_room.episode_log import STAGE_PATTERN
 from launch.control_room.event_stream import EventStream, SharedEvents, StreamCount
 from launch.control_room.film_files import UnsatisfiableRange, read_film
+from launch.control_room.json_answers import as_json
 from launch.control_room.level_maps import picture_of
 from launch.control_room.library import MAX_READERS, Library
 from launch.control_room.machines import log_of
@@ -68,10 +68,6 @@ def make_app(library: Library, rules: Rules, streams: StreamCount) -> App:
     add_films(app, room)
     add_controls(app, room)
     return Guard(app, rules)
-
-
-def as_json(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False, default=str).encode()
 
 
 def answer(content: bytes, media_type: str = "application/json", status: int = 200) -> Response:

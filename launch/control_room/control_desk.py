@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from dataclasses import asdict
 from typing import Final
@@ -10,7 +9,7 @@ from typing import Final
 from common.errors import ConfigError, MarioError, PeerUnavailable
 from common.run_paths import RunPaths
 from launch.control_room.now import number
-from launch.control_room.safe_files import tail_records
+from launch.control_room.safe_files import parse_object, tail_records
 from launch.run_controls import BY_NAME, CONTROLS, send_control
 
 MAX_BODY_BYTES: Final = 4_096
@@ -48,13 +47,10 @@ class ControlDesk:
 
 def parse_change(body: bytes) -> tuple[str, float | None, str]:
     """Name, value and who wants it."""
-    try:
-        record = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError("expected a JSON object with name, value and who") from error
-    if not isinstance(record, dict) or not isinstance(record.get("name"), str):
+    record = parse_object(body) or {}
+    name, value = record.get("name"), record.get("value")
+    if not isinstance(name, str):
         raise ConfigError("expected a JSON object with name, value and who")
-    name, value = record["name"], record.get("value")
     if name not in BY_NAME:
         raise ConfigError(f"no such control; there are {', '.join(BY_NAME)}")
     if value is not None and number(value) is None:

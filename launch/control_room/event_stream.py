@@ -7,7 +7,6 @@ last misses nothing and gets nothing twice. One that stops reading is let go.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -15,6 +14,7 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from launch.control_room.json_answers import as_json
 from launch.control_room.run_reader import RunReader
 
 MAX_STREAMS: Final = 200
@@ -53,8 +53,8 @@ class SharedEvents:
         self._reader.look()
         event_id = f"{self._life}-{self._reader.revision}"
         if self._made[0] != event_id:
-            data = json.dumps(self._reader.state(), separators=(",", ":"))
-            self._made = (event_id, f"id: {event_id}\nevent: state\ndata: {data}\n\n".encode())
+            head = f"id: {event_id}\nevent: state\ndata: ".encode()
+            self._made = (event_id, head + as_json(self._reader.state()) + b"\n\n")
         return self._made
 
 

@@ -52,7 +52,7 @@ class FilmPart:
 
 
 def newest_films(folder: Path) -> list[dict[str, object]]:
-    """Of the evaluation that was filmed last: by age, a run may go back to an older checkpoint."""
+    """Of the evaluation that was filmed last, or of the one before it while only that has both."""
     found: dict[str, dict[str, float]] = {}
     for path in _entries(folder):
         named = FILM_FILE.fullmatch(path.name)
@@ -61,7 +61,7 @@ def newest_films(folder: Path) -> list[dict[str, object]]:
             found.setdefault(named[1], {})[named[2]] = written_s
     if not found:
         return []
-    steps = max(found, key=lambda one: (max(found[one].values()), one))
+    steps = _shown_evaluation(found)
     return [
         {
             "name": f"eval-{steps}-{which}",
@@ -72,6 +72,17 @@ def newest_films(folder: Path) -> list[dict[str, object]]:
         for which in ORDER
         if which in found[steps]
     ]
+
+
+def _shown_evaluation(found: Mapping[str, Mapping[str, float]]) -> str:
+    """By age: a run may go back to an older checkpoint.
+
+    The worst film comes after the best, and never when the run has ended meanwhile. An evaluation
+    of one episode has no other: two such in a row are shown as they are.
+    """
+    newest = sorted(found, key=lambda one: (max(found[one].values()), one), reverse=True)[:2]
+    whole = [steps for steps in newest if len(found[steps]) == len(ORDER)]
+    return (whole or newest)[0]
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -7,11 +7,14 @@ cannot be read is None.
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
 from pathlib import Path
 
 MAX_JSON_BYTES = 8 * 1024 * 1024
+MAX_DIGITS = 300
+"""Of a whole number: a longer one is beyond what a float holds."""
 
 
 def open_regular(path: Path) -> int | None:
@@ -65,12 +68,31 @@ def tail_lines(path: Path, count: int, tail_bytes: int) -> list[str]:
 
 
 def parse_object(line: bytes) -> dict[str, object] | None:
-    """A JSON object, or None for anything else: a line may be torn, or not ours."""
+    """A JSON object, or None for anything else: a line may be torn, or not ours.
+
+    Numbers in it are finite: NaN and Infinity are no JSON, and no browser would read them in an
+    answer of ours, so they are null from here on.
+    """
     try:
-        record = json.loads(line)
+        record = json.loads(
+            line, parse_constant=_no_number, parse_float=_finite, parse_int=_bounded
+        )
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
+
+
+def _no_number(_: str) -> None:
+    return None
+
+
+def _finite(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+def _bounded(text: str) -> int | None:
+    return int(text) if len(text) <= MAX_DIGITS else None
 
 
 def read_object(path: Path, max_bytes: int = MAX_JSON_BYTES) -> dict[str, object] | None:

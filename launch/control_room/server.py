@@ -10,58 +10,16 @@ import signal
 import socket
 from typing import Final
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from common.endpoints import is_loopback
 from common.errors import ConfigError, ExitCode
+from launch.control_room.connections import PatientProtocol
 from launch.control_room.event_stream import StreamCount
 from launch.control_room.security import MAX_HEADER_BYTES, App
 
-MAX_CONNECTIONS: Final = 400
-HEADER_DEADLINE_S: Final = 10.0
 KEEP_ALIVE_S: Final = 15
 STOP_DEADLINE_S: Final = 1
-
-
-class PatientProtocol(H11Protocol):
-    """Lets go of a connection that has begun a request head and not ended it in time.
-
-    The first head has begun with the connection, a later one with its first byte: how long a
-    connection may be silent between two requests is uvicorn's to watch.
-    """
-
-    _deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._watch_head(is_begun=True)
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._watch_head(is_begun=self._is_head_begun())
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        # The next request may have come together with the one before, or a part of it.
-        self._watch_head(is_begun=self._is_head_begun())
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._watch_head(is_begun=False)
-        super().connection_lost(exc)
-
-    def _is_head_begun(self) -> bool:
-        is_first = self.cycle is None
-        return self.conn.their_state is h11.IDLE and (is_first or bool(self.conn.trailing_data[0]))
-
-    def _watch_head(self, *, is_begun: bool) -> None:
-        """Bytes that come while a head is begun do not put off its end."""
-        if is_begun and self._deadline is None:
-            self._deadline = self.loop.call_later(HEADER_DEADLINE_S, self.transport.close)
-        elif not is_begun and self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
 
 
 class OwnFaults(logging.Filter):
@@ -136,7 +94,6 @@ def make_server(app: App, streams: StreamCount) -> RoomServer:
         log_level=logging.WARNING,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=MAX_CONNECTIONS,
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=STOP_DEADLINE_S,

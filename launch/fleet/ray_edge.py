@@ -23,6 +23,7 @@ from typing import Any
 from common.atomic_files import write_synced
 from common.endpoints import is_loopback
 from common.errors import ConfigError, MarioError, PeerUnavailable
+from common.extras import install_command
 from common.keys import FOLDER_MODE
 from common.logs import RareLog
 from launch.fleet.gathering import Marks, Pieces
@@ -60,7 +61,7 @@ ZERO_GPUS = "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"
 
 def require_extra() -> None:
     if find_spec("ray") is None:
-        raise ConfigError("a cluster needs ray; run: pip install '.[cluster]'")
+        raise ConfigError(f"a cluster needs ray; run: {install_command('cluster')}")
 
 
 @contextmanager

@@ -168,3 +168,16 @@ def test_every_message_among_the_symptoms_is_in_the_code(message: str) -> None:
     unknown = [" ".join(part) for part in constant_parts(message) if not is_in_code(part)]
 
     assert unknown == []
+
+
+def test_no_text_tells_to_install_a_copy_over_the_checkout() -> None:
+    """Without -e the checkout is no longer what is run, without -c the versions are any."""
+    sources = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
+
+    telling = [
+        named(path)
+        for path in (*DOCUMENTS, *sources)
+        if re.search(r"pip install ['\"]?\.\[", path.read_text(encoding="utf-8"))
+    ]
+
+    assert telling == []

@@ -14,7 +14,7 @@ import pytest
 
 from launch.control_room import event_stream
 from launch.control_room.event_stream import StreamCount
-from tests.run_folders import beat, make_run, metrics_record, write_lines
+from tests.run_folders import beat, make_run, metrics_record, score, write_lines
 from tests.served_room import served_room
 from tests.waiting import wait_until
 
@@ -67,6 +67,29 @@ def test_events_come_when_files_grow_and_resume_where_they_were(port: int, folde
     assert first["event"] == "state"
     assert second["id"] != first["id"]
     assert json.loads(second["data"])["metrics"]["global_step"] == 9_000
+
+
+def test_odd_numbers_in_files_of_a_run_leave_answers_and_events_readable(
+    port: int, folder: Path
+) -> None:
+    odd = {"loss_total": float("nan"), "q_mean": float("inf"), "env_mean_x_pos": 10**400}
+    run = folder / "r"
+    write_lines(run / "metrics.jsonl", [metrics_record(9_000, **odd)])
+    write_lines(run / "eval.jsonl", [score(9_000, x_p90=float("nan"))])
+    write_lines(run / "heartbeats" / "actor-0.jsonl", [beat("actor-0", cpu_percent=10**400)])
+    write_lines(run / "controls.jsonl", [{"who": "me", "value": float("inf")}])
+    write_lines(run / "live" / "actor-0.json", [{"x": float("nan"), "q_values": [float("nan")]}])
+
+    with open_events(port) as client, client.stream("GET", "/api/runs/r/events") as stream:
+        event = next(events_of(stream))["data"]
+    paths = ("state", "controls", "live?peers=actor-0", "curves", "levels/1-1")
+    answers = [get(port, f"/api/runs/r/{path}") for path in paths]
+
+    assert [answer.status_code for answer in answers] == [200] * len(paths)
+    for text in (event, *(answer.text for answer in answers)):
+        json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert json.loads(event)["metrics"]["loss_total"] is None
+    assert get(port, "/metrics").status_code == 200
 
 
 def test_an_event_that_was_seen_is_not_sent_again(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from launch.control_room import library, server
+from launch.control_room import connections, library
 from launch.control_room.run_reader import RunReader
 from launch.control_room.security import Rules
 from tests.run_folders import beat, end_run, make_run, write_lines
@@ -238,7 +238,7 @@ def test_what_a_client_accepts_makes_no_bomb(port: int) -> None:
 def test_a_slow_client_is_let_go_and_holds_up_nobody(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "HEADER_DEADLINE_S", 0.5)
+    monkeypatch.setattr(connections, "HEADER_DEADLINE_S", 0.5)
     slow = [socket.create_connection(("127.0.0.1", port), timeout=10.0) for _ in range(50)]
     for connection in slow:
         connection.sendall(b"GET / HT")
@@ -252,7 +252,7 @@ def test_a_slow_client_is_let_go_and_holds_up_nobody(
 def test_a_later_request_has_no_more_time_for_its_head(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "HEADER_DEADLINE_S", 0.5)
+    monkeypatch.setattr(connections, "HEADER_DEADLINE_S", 0.5)
     whole = b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n"
     together, apart = (socket.create_connection(("127.0.0.1", port), timeout=10.0) for _ in "ab")
     with together, apart:
@@ -268,7 +268,7 @@ def test_a_later_request_has_no_more_time_for_its_head(
 def test_a_silent_connection_may_wait_for_its_next_request(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "HEADER_DEADLINE_S", 0.2)
+    monkeypatch.setattr(connections, "HEADER_DEADLINE_S", 0.2)
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10.0) as client:
         sockets = []
         for _ in range(2):

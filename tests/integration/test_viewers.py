@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -13,7 +14,9 @@ import pytest
 
 from common.jsonl import read_jsonl
 from launch.benchmarks import viewer
+from launch.benchmarks.browser import opened_browser
 from launch.benchmarks.viewer import ENDED, Viewer, opened
+from tests.browser import needs_chromium
 from tests.launched_run import LaunchedRun
 from tests.processes import ROOT, address_in, end, start
 from tests.run_folders import make_run
@@ -49,6 +52,23 @@ def test_a_viewer_of_a_run_that_is_deleted_says_so(tmp_path: Path) -> None:
         wait_until("the end", lambda: bool(one.errors))
 
     assert ENDED in one.errors[0]
+
+
+@needs_chromium
+def test_a_browser_shows_the_one_actor_and_tells_what_it_used(tmp_path: Path) -> None:
+    paths = make_run(tmp_path)
+    live = paths.root / "live"
+    live.mkdir()
+    (live / "actor-0.jpg").write_bytes(b"a screen")
+    with served_room(tmp_path) as port, opened_browser(port, paths, "actor-0") as browser:
+        wait_until("it asks for the actor", (live / "actor-0.want").exists)
+        used_s, errors = sum(browser.worked_s().values()), browser.errors
+        os.utime(live / "actor-0.jpg", (1_000.0, 1_000.0))
+
+        assert errors == []
+        assert "old" in browser.errors[0]
+    assert used_s > 0.0
+    assert not (live / "actor-1.want").exists()
 
 
 def test_viewers_ask_as_often_as_the_page() -> None:

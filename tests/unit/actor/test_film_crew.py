@@ -72,6 +72,26 @@ def test_best_and_worst_are_filmed_with_their_contact_sheets(
     assert crew.films == 2
 
 
+def test_the_episode_that_saw_most_of_a_level_is_looked_at_once_whatever_its_worth(
+    player: EpisodePlayer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played, crew, begin = results(player), make_crew(player, tmp_path), player.begin
+    farthest = replace(played[0], noop_frames=9, max_x=played[0].max_x + 100)
+    begun: list[int] = []
+
+    def note(task: EpisodeTask) -> None:
+        begun.append(task.noop_frames)
+        begin(task)
+
+    monkeypatch.setattr(player, "begin", note)
+    for steps in (STEPS, STEPS + 1):
+        crew.begin([*played, farthest], steps)
+        work(crew)
+
+    assert begun == [5, 0, 9, 5, 0]
+    assert crew.films == 4
+
+
 def test_only_the_films_of_the_newest_evaluations_stay(
     player: EpisodePlayer, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -68,6 +69,16 @@ def test_who_looks_is_shown_the_screen_and_what_goes_with_it(stage: Stage) -> No
     assert picture[120, 128].tolist() == pytest.approx([0, 0, 254], abs=3)
     told = json.loads((stage.folder / "actor-1.json").read_text())
     assert (told["peer"], told["stage"], told["q_values"]) == ("actor-1", "1-1", [0.5, 0.75])
+
+
+def test_values_of_a_network_that_has_diverged_are_null(stage: Stage) -> None:
+    odd = (float("nan"), float("inf"), -float("inf"), 0.5)
+
+    stage.showcase.show(RED, replace(SCENE, q_values=odd))
+
+    text = (stage.folder / "actor-1.json").read_text()
+    told = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert told["q_values"] == [None, None, None, 0.5]
 
 
 def test_it_is_shown_a_few_times_per_second_only(stage: Stage) -> None:

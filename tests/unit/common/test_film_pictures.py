@@ -104,3 +104,10 @@ def test_bars_tell_close_values_apart() -> None:
     assert bar_lengths((12.0, 12.5, 13.0), 21) == [1, 11, 21]
     assert bar_lengths((2.0, 2.0), 7) == [7, 7]
     assert bar_lengths((), 7) == []
+
+
+def test_values_of_a_network_that_has_diverged_are_drawn_as_the_shortest_bars() -> None:
+    nan, infinity = float("nan"), float("inf")
+
+    assert bar_lengths((12.0, nan, 13.0, infinity, -infinity), 21) == [1, 1, 21, 1, 1]
+    assert bar_lengths((nan, nan), 7) == [1, 1]

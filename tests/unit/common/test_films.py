@@ -69,5 +69,5 @@ def test_of_too_many_colours_the_nearest_is_taken() -> None:
 def test_without_the_extra_the_next_action_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
 
-    with pytest.raises(ConfigError, match=r"pip install '\.\[video\]'"):
+    with pytest.raises(ConfigError, match=r"pip install -c constraints.txt -e '\.\[video\]'"):
         Mp4Film(pictures_per_s=RATE, height=32, width=48)

@@ -69,7 +69,8 @@ def test_the_extra_is_named_where_it_is_missing(
 
     line = refused([str(tmp_path)], capsys)
 
-    assert f"the control room needs {missing}; run: pip install '.[dashboard]'" in line
+    command = "pip install -c constraints.txt -e '.[dashboard]'"
+    assert f"the control room needs {missing}; run: {command}" in line
 
 
 def test_a_short_token_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

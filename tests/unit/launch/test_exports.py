@@ -40,7 +40,7 @@ def test_a_missing_package_is_named_with_what_installs_it(
 
     (warning,) = [one for one in export_news(BOTH, RunPaths(tmp_path)) if "WARNING" in one]
 
-    assert warning.endswith(f"run: pip install '.[{extra}]'")
+    assert warning.endswith(f"run: pip install -c constraints.txt -e '.[{extra}]'")
 
 
 def test_without_its_package_a_run_goes_on_without_the_file(

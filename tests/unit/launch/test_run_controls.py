@@ -86,6 +86,13 @@ def test_requests_that_make_no_sense_are_refused(paths: RunPaths, body: bytes) -
     assert ControlDesk().change(paths, body, "127.0.0.1")[0] == 400
 
 
+@pytest.mark.parametrize("value", [b"Infinity", b"NaN", b"1e400", b"1" + b"0" * 400])
+def test_a_value_that_is_no_finite_number_is_refused(paths: RunPaths, value: bytes) -> None:
+    body = b'{"name":"samples_per_insert","value":' + value + b"}"
+
+    assert ControlDesk().change(paths, body, "127.0.0.1")[0] == 409
+
+
 def test_who_is_bounded() -> None:
     body = json.dumps({"name": "stop", "who": "x" * 500}).encode()
 

@@ -117,7 +117,8 @@ def test_a_missing_package_is_one_warning_with_what_installs_it(
     board.close()
 
     (record,) = caplog.records
-    assert vars(record)["command"] == "pip install '.[tensorboard]'"
+    command = "pip install -c constraints.txt -e '.[tensorboard]'"
+    assert vars(record)["command"] == command
 
 
 def test_metrics_are_grouped_by_what_they_are_about() -> None:

@@ -1,12 +1,26 @@
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import pytest
 
 from common.errors import BenchmarkFailed
-from launch.benchmarks.measure import Row
-from launch.benchmarks.watching import ALONE, LOOKS, Turn, WatchPlan, progress_per_s, rows_of
+from launch.benchmarks import watching
+from launch.benchmarks.measure import Effort, Row
+from launch.benchmarks.watching import (
+    ALONE,
+    LOOKS,
+    Onlookers,
+    Turn,
+    WatchPlan,
+    Work,
+    progress_per_s,
+    rows_of,
+)
 
 LOOK = next(iter(LOOKS))
+BROWSER = "one browser, one actor live"
 
 
 def turn(look: str, per_s: float, cores: float = 0.0) -> Turn:
@@ -45,6 +59,48 @@ def test_the_control_room_tells_what_it_used_itself() -> None:
     assert rows[f"memory of the room: {LOOK}"].median == 80.0
 
 
+def test_what_the_viewers_use_of_the_same_machine_is_told_apart_from_the_room() -> None:
+    looked = replace(turn(LOOK, 400.0, 0.04), viewer_cores=0.3)
+    rows = by_name([turn(ALONE, 400.0), looked, turn(ALONE, 400.0)])
+
+    assert rows[f"processor of the viewers: {LOOK}"].median == 0.3
+    assert f"processor of the browser: {LOOK}" not in rows
+
+
+def test_a_browser_tells_what_it_used() -> None:
+    looked = replace(turn(BROWSER, 400.0, 0.04), browser_cores=0.5)
+    rows = by_name([turn(ALONE, 400.0), looked, turn(ALONE, 400.0)])
+
+    assert rows[f"processor of the browser: {BROWSER}"].median == 0.5
+
+
+def test_work_counts_the_processor_time_of_this_process() -> None:
+    before, began_s = Work.of(Onlookers()), time.process_time()
+    while time.process_time() - began_s < 0.005:
+        pass
+
+    assert 0.005 <= Work.of(Onlookers()).viewers_s - before.viewers_s < 0.1
+
+
+def test_without_a_browser_the_others_look_and_a_note_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plans: list[WatchPlan] = []
+
+    def take_turns(plan: WatchPlan) -> list[Turn]:
+        plans.append(plan)
+        return [turn(ALONE, 400.0)]
+
+    monkeypatch.setattr(watching, "require_extra", lambda: None)
+    monkeypatch.setattr(watching, "missing_browser", lambda: "run: apt-get install chromium")
+    monkeypatch.setattr(watching, "take_turns", take_turns)
+
+    result = watching.run(Effort(rounds=1))
+
+    assert result.notes == ("run: apt-get install chromium",)
+    assert list(plans[0].looks) == [name for name in LOOKS if name != BROWSER]
+
+
 def test_without_the_control_room_the_run_is_measured_alone() -> None:
     rows = rows_of([turn(ALONE, 400.0)])
 
@@ -71,13 +127,13 @@ def test_a_process_that_was_silent_has_no_rate() -> None:
 def test_the_run_outlasts_its_turns() -> None:
     plan = WatchPlan(rounds=30, seconds=20.0)
 
-    turns = 2 * 30 + 10
+    turns = 2 * 30 + 2 * 10
     assert len(plan.order) == turns
     assert plan.longest_minutes * 60 > 2 * turns * (20.0 + plan.settle_s)
 
 
-def test_many_viewers_have_a_turn_in_every_third_round() -> None:
+def test_many_viewers_and_a_browser_have_a_turn_in_every_third_round() -> None:
     plan = WatchPlan(rounds=4)
 
-    few = ["nobody looks", "one viewer, one actor live"]
-    assert plan.order == [*few, "100 viewers", *few, *few, *few, "100 viewers"]
+    few, rare = ["nobody looks", "one viewer, one actor live"], ["100 viewers", BROWSER]
+    assert plan.order == [*few, *rare, *few, *few, *few, *rare]

@@ -35,6 +35,26 @@ def test_the_films_shown_are_those_written_last_best_first(tmp_path: Path) -> No
     assert shown == [("eval-00000000300-best", 300), ("eval-00000000300-worst", 300)]
 
 
+def test_a_pair_is_shown_until_the_next_one_is_whole(tmp_path: Path) -> None:
+    write_film(tmp_path, "eval-00000000100-best.mp4", 1_000.0)
+    write_film(tmp_path, "eval-00000000100-worst.mp4", 1_001.0)
+    write_film(tmp_path, "eval-00000000200-best.mp4", 2_000.0)
+
+    cut_short = [film["name"] for film in newest_films(tmp_path)]
+    write_film(tmp_path, "eval-00000000200-worst.mp4", 2_001.0)
+
+    assert cut_short == ["eval-00000000100-best", "eval-00000000100-worst"]
+    assert [film["global_step"] for film in newest_films(tmp_path)] == [200, 200]
+
+
+def test_evaluations_that_have_one_film_only_are_shown_with_it(tmp_path: Path) -> None:
+    for which, steps, written_s in (("best", 1, 10.0), ("worst", 1, 11.0), ("best", 2, 20.0)):
+        write_film(tmp_path, f"eval-{steps:011}-{which}.mp4", written_s)
+    write_film(tmp_path, "eval-00000000003-best.mp4", 30.0)
+
+    assert [film["name"] for film in newest_films(tmp_path)] == ["eval-00000000003-best"]
+
+
 def test_only_films_by_their_names_are_shown(tmp_path: Path) -> None:
     for name in ("holiday.mp4", "eval-1-best.mp4", "eval-00000000100-best.png", ".tmp-" + NAME):
         write_film(tmp_path, name)

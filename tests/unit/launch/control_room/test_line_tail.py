@@ -9,7 +9,7 @@ import pytest
 
 from common.jsonl import JsonlWriter
 from launch.control_room.line_tail import LineTail
-from launch.control_room.safe_files import read_bytes, read_tail, tail_records
+from launch.control_room.safe_files import parse_object, read_bytes, read_tail, tail_records
 from tests.run_folders import write_lines
 
 
@@ -46,6 +46,14 @@ def test_damaged_lines_cost_only_themselves(tmp_path: Path) -> None:
     path.write_bytes(b'{"n":1}\nnot json\n[1]\n\xff\xfe\n\n' + b"[" * 100_000 + b'\n{"n":2}\n')
 
     assert numbers(LineTail(path)) == [1, 2]
+
+
+def test_numbers_that_no_browser_reads_become_null() -> None:
+    odd = b"[NaN, Infinity, -Infinity, 1e400, -1e400, 1" + b"0" * 400 + b"]"
+
+    record = parse_object(b'{"n": 1.5, "steps": 12345678901234567890, "odd": ' + odd + b"}")
+
+    assert record == {"n": 1.5, "steps": 12_345_678_901_234_567_890, "odd": [None] * 6}
 
 
 def test_nothing_is_lost_or_doubled_over_a_rotation(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_without_ray_the_command_that_installs_it_is_told(
     code = cluster.main(["--device", "cpu"])
 
     assert code == ExitCode.CONFIGURATION
-    assert "pip install '.[cluster]'" in capsys.readouterr().err
+    assert "pip install -c constraints.txt -e '.[cluster]'" in capsys.readouterr().err
 
 
 def test_neither_the_command_nor_what_runs_on_nodes_imports_ray() -> None:

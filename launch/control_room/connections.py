@@ -1,0 +1,99 @@
+"""One connection of a viewer: it has a place or is told to come later, and must not dawdle."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import h11
+from starlette.responses import PlainTextResponse
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from launch.control_room.places import Holder, judge_newcomer, who_gives_way
+from launch.control_room.security import HEADERS
+
+HEADER_DEADLINE_S: Final = 10.0
+NO_PLACE: Final = PlainTextResponse(
+    "too many connections\n",
+    status_code=503,
+    headers={
+        **{"retry-after": "10", "connection": "close", "cache-control": "no-store"},
+        **{name.decode(): value.decode() for name, value in HEADERS},
+    },
+)
+
+
+class PatientProtocol(H11Protocol):
+    """Lets go of a connection that has begun a request head and not ended it in time.
+
+    The first head has begun with the connection, a later one with its first byte: how long a
+    connection may be silent between two requests is uvicorn's to watch.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+    _has_place = False
+    _idle_from_s = 0.0
+    """By the clock of the loop; bytes of a head that does not end are no sign of life."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        others = [other for other in self.connections if isinstance(other, PatientProtocol)]
+        super().connection_made(transport)
+        self._idle_from_s = self.loop.time()
+        self._watch_head(is_begun=True)
+        self._take_place(others)
+
+    def _take_place(self, others: list[PatientProtocol]) -> None:
+        """At the beginning: uvicorn's own limit counts at a request, by when a burst is all there.
+
+        It would refuse nearly everybody, and let nobody in while the refused have not left.
+        """
+        placed = [other for other in others if other._has_place]
+        holders = [other.as_holder() for other in placed]
+        verdict = judge_newcomer(self._address, holders, len(others) - len(placed))
+        self._has_place = verdict == "serve"
+        if verdict == "drop":
+            self.transport.close()
+        elif verdict == "refuse":
+            self.app = NO_PLACE
+        elif (number := who_gives_way(holders)) is not None:
+            placed[number]._give_way()
+
+    @property
+    def _address(self) -> str:
+        return self.client[0] if self.client else ""
+
+    def as_holder(self) -> Holder:
+        # Before the first request there is no cycle, whatever its type says.
+        is_idle = bool(getattr(self.cycle, "response_complete", True))
+        idle_s = self.loop.time() - self._idle_from_s if is_idle else 0.0
+        return Holder(address=self._address, idle_s=idle_s)
+
+    def _give_way(self) -> None:
+        self._has_place = False
+        self.transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch_head(is_begun=self._is_head_begun())
+
+    def on_response_complete(self) -> None:
+        self._idle_from_s = self.loop.time()
+        super().on_response_complete()
+        # The next request may have come together with the one before, or a part of it.
+        self._watch_head(is_begun=self._is_head_begun())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._watch_head(is_begun=False)
+        super().connection_lost(exc)
+
+    def _is_head_begun(self) -> bool:
+        is_first = self.cycle is None
+        return self.conn.their_state is h11.IDLE and (is_first or bool(self.conn.trailing_data[0]))
+
+    def _watch_head(self, *, is_begun: bool) -> None:
+        """Bytes that come while a head is begun do not put off its end."""
+        if is_begun and self._deadline is None:
+            self._deadline = self.loop.call_later(HEADER_DEADLINE_S, self.transport.close)
+        elif not is_begun and self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

@@ -244,7 +244,7 @@ def test_the_page_asks_for_the_token_and_then_shows_the_run(
         expect(page.locator("#ask")).to_be_visible()
         assert "r" not in (page.locator("#run").text_content() or "")
         page.fill("#token", TOKEN)
-        page.click("#ask button")
+        page.click("#ask .primary")
 
         expect(page.locator("#sentence")).to_be_visible()
         assert TOKEN not in page.url

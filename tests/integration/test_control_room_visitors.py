@@ -1,0 +1,227 @@
+"""What people do to the page of the control room: addresses, tokens, fingers, long stays."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from launch.control_room.security import Rules
+from tests.browser import DEADLINE_MS, chromium, needs_chromium, opened_page
+from tests.run_folders import make_run
+from tests.served_room import served_room
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, needs_chromium]
+
+TOKEN = "a-token-of-many-characters"  # noqa: S105 - of this test
+LOSS = '[data-panel="loss"]'
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def crowd(tmp_path: Path) -> Iterator[str]:
+    """A room over 65 runs, more than it lists; the lowest numbers changed longest ago."""
+    for number in range(65):
+        paths = make_run(tmp_path, f"run{number:02}", rows=3)
+        for file in (paths.metrics, paths.config):
+            os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+    with served_room(tmp_path) as port:
+        yield f"http://127.0.0.1:{port}/"
+
+
+def test_a_link_opens_the_run_that_it_names_listed_or_not(browser: Browser, crowd: str) -> None:
+    with opened_page(browser) as page:
+        page.goto(f"{crowd}#now/run01")
+        expect(page.locator("#sentence")).to_be_visible()
+
+        assert page.title() == "run01 · Warp Zone"
+        assert page.locator("#run").input_value() == "run01"
+
+
+def test_a_link_to_no_run_says_so_and_opens_it_when_it_comes(
+    browser: Browser, tmp_path: Path
+) -> None:
+    make_run(tmp_path, "a")
+    with served_room(tmp_path) as port, opened_page(browser) as page:
+        for view in ("live", "curves", "map"):
+            page.goto(f"http://127.0.0.1:{port}/#{view}/late")
+            expect(page.locator("main")).to_have_text(
+                "There is no run late in this folder. It opens here if it comes."
+            )
+        page.goto(f"http://127.0.0.1:{port}/#now/late")
+        expect(page.locator("#status")).to_have_text("no such run")
+        make_run(tmp_path, "late")
+
+        expect(page.locator("#sentence")).to_be_visible(timeout=DEADLINE_MS)
+        expect(page.locator("#link")).to_have_text("connected")
+
+
+def test_a_run_beyond_the_list_is_found_by_a_part_of_its_name(browser: Browser, crowd: str) -> None:
+    with opened_page(browser) as page:
+        page.goto(crowd)
+        expect(page.locator("#sentence")).to_be_visible()
+        page.select_option("#run", label="another of 65 …")
+        page.fill("#part", "N02")
+        expect(page.locator("#found button")).to_have_count(1)
+        page.keyboard.press("Enter")
+
+        expect(page).to_have_title("run02 · Warp Zone")
+        assert page.url.endswith("#now/run02")
+
+
+def test_leaving_the_search_keeps_the_run_that_was_open(browser: Browser, crowd: str) -> None:
+    with opened_page(browser) as page:
+        page.goto(f"{crowd}#now/run30")
+        expect(page).to_have_title("run30 · Warp Zone")
+        page.select_option("#run", label="another of 65 …")
+        expect(page.locator("#found button")).to_have_count(60)
+        page.keyboard.press("Escape")
+
+        expect(page.locator("#run")).to_have_value("run30")
+
+
+def test_a_run_beyond_the_list_is_compared_and_left_out_again(browser: Browser, crowd: str) -> None:
+    with opened_page(browser) as page:
+        page.goto(f"{crowd}#curves/run64")
+        page.get_by_role("button", name="another run …").click()
+        page.fill("#part", "run00")
+        expect(page.locator("#found button")).to_have_text(["run00"])
+        page.click("#found button")
+        keys = page.locator(f"{LOSS} .keys span")
+        expect(keys).to_have_count(2)
+        expect(keys.last).to_contain_text("run00")
+        page.reload()
+        expect(keys).to_have_count(2)
+        page.get_by_role("button", name="run00").click()
+
+        expect(keys).to_have_count(1)
+
+
+def test_a_run_that_comes_back_under_its_name_is_shown_again(
+    browser: Browser, tmp_path: Path
+) -> None:
+    paths = make_run(tmp_path)
+    with served_room(tmp_path) as port, opened_page(browser) as page:
+        page.goto(f"http://127.0.0.1:{port}/#now/r")
+        expect(page.locator("#link")).to_have_text("connected")
+        shutil.rmtree(paths.root)
+        expect(page.locator("#status")).to_have_text("this run was deleted", timeout=DEADLINE_MS)
+        expect(page.locator("#link")).to_have_text("deleted")
+        make_run(tmp_path, rows=400)
+
+        expect(page.locator("#status")).to_contain_text("running", timeout=DEADLINE_MS)
+        expect(page.locator("#link")).to_have_text("connected")
+        expect(page.locator(".kpis")).to_contain_text("39.9 k")
+
+
+@pytest.mark.parametrize(
+    "place", ["#now/%zz", "#toString", "#constructor/r", "#__proto__", "#now/."]
+)
+def test_no_address_leaves_the_page_blank(browser: Browser, tmp_path: Path, place: str) -> None:
+    make_run(tmp_path)
+    with served_room(tmp_path) as port, opened_page(browser) as page:
+        page.goto(f"http://127.0.0.1:{port}/{place}")
+
+        expect(page.locator("#sentence, main > .empty")).to_be_visible()
+        expect(page.locator('.tabs a[data-view="now"]')).to_have_attribute("aria-current", "")
+
+
+@pytest.fixture
+def desk(tmp_path: Path, browser: Browser) -> Iterator[Page]:
+    """The controls of a room that anybody on this machine may look into, but not touch."""
+    make_run(tmp_path)
+    rules = Rules(token=TOKEN, allow_control=True)
+    with served_room(tmp_path, rules) as port, opened_page(browser) as page:
+        page.goto(f"http://127.0.0.1:{port}/#controls/r")
+        page.fill('[data-control="lr_scale"] input', "2")
+        page.click('[data-control="lr_scale"] button')
+        expect(page.locator("#ask")).to_be_visible()
+        yield page
+
+
+def test_who_leaves_the_question_for_the_token_is_told_what_was_not_done(desk: Page) -> None:
+    told = desk.locator('[data-control="lr_scale"] output')
+    desk.keyboard.press("Escape")
+
+    expect(told).to_have_text("not set: needs the token")
+    desk.wait_for_timeout(500)
+    expect(desk.locator("#ask")).to_be_hidden()
+
+    desk.click('[data-control="checkpoint"] button')
+    desk.click("#ask [data-close]")
+    expect(desk.locator('[data-control="checkpoint"] output')).to_have_text(
+        "not done: needs the token"
+    )
+    expect(desk.locator("#link")).to_have_text("connected")
+
+
+def test_a_wrong_token_is_called_wrong_and_the_right_one_is_taken(desk: Page) -> None:
+    expect(desk.locator("#wrong")).to_be_hidden()
+    desk.fill("#token", "not-the-token")
+    desk.keyboard.press("Enter")
+    expect(desk.locator("#wrong")).to_be_visible()
+    expect(desk.locator("#token")).to_have_value("")
+    desk.fill("#token", TOKEN)
+    desk.keyboard.press("Enter")
+
+    expect(desk.locator("#ask")).to_be_hidden()
+    # No learner listens here; that it was asked shows that the token was taken.
+    expect(desk.locator('[data-control="lr_scale"] output[data-level="bad"]')).not_to_contain_text(
+        "token", timeout=DEADLINE_MS
+    )
+
+
+def test_a_room_that_is_locked_asks_once_and_says_how_to_get_in(
+    browser: Browser, tmp_path: Path
+) -> None:
+    make_run(tmp_path)
+    rules = Rules(token=TOKEN, reading_needs_token=True)
+    with served_room(tmp_path, rules) as port, opened_page(browser) as page:
+        page.goto(f"http://127.0.0.1:{port}/#now/r")
+        expect(page.locator("#ask")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.locator("#link")).to_have_text("needs the token")
+        page.wait_for_timeout(500)
+        expect(page.locator("#ask")).to_be_hidden()
+        page.get_by_role("button", name="Give the token").click()
+        page.fill("#token", TOKEN)
+        page.keyboard.press("Enter")
+
+        expect(page.locator("#sentence")).to_be_visible()
+
+
+def test_what_the_page_asks_by_itself_does_not_bring_the_question_back(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """As when the room was started again with another token while the game was watched."""
+    make_run(tmp_path)
+    with served_room(tmp_path) as port, opened_page(browser) as page:
+        page.goto(f"http://127.0.0.1:{port}/#live/r")
+        expect(page.locator('[data-actor="actor-0"]')).to_be_visible()
+        page.route("**/api/**", lambda route: route.fulfill(status=401))
+        expect(page.locator("#ask")).to_be_visible()
+        page.keyboard.press("Escape")
+        page.wait_for_timeout(1_500)
+
+        expect(page.locator("#ask")).to_be_hidden()
+
+
+def test_a_room_that_cannot_change_runs_names_the_command_that_can(
+    browser: Browser, tmp_path: Path
+) -> None:
+    make_run(tmp_path)
+    with served_room(tmp_path) as port, opened_page(browser) as page:
+        page.goto(f"http://127.0.0.1:{port}/#controls/r")
+
+        expect(page.locator("main")).to_contain_text(
+            "python launch/dashboard.py RUNS --allow-control"
+        )

@@ -4,6 +4,7 @@ import uPlot from "/vendor/uplot/uPlot.esm.js";
 import { getJson, runPath } from "./api.js";
 import { colour, el, fill, seriesColour } from "./dom.js";
 import { findRun } from "./find.js";
+import { touchZoom } from "./touch_zoom.js";
 import { figure, percent, short } from "./words.js";
 
 const REFRESH_MS = 3000;
@@ -226,6 +227,7 @@ class Chart {
       axes: [{ ...axis, size: 28, values: xValues, space: 70 }, { ...axis, size: 52, space: 30, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : value(tick))) }],
       series: [{}, ...series],
       bands,
+      plugins: [touchZoom()],
       hooks: {
         setSelect: [(plot) => this.zoom(plot)],
         setCursor: [(plot) => this.showKeys(plot.cursor.idx)],

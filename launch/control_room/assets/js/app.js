@@ -155,7 +155,7 @@ function showStatus() {
   const time = state.metrics.run_time_s;
   if (!state.there) setStatus("bad", "this run was deleted");
   else if (state.over) setStatus("ended", "ended");
-  else if (bad) setStatus("bad", `running, ${bad} ${bad === 1 ? "process" : "processes"} down`);
+  else if (bad) setStatus("bad", `running, ${bad} down`);
   else if (!state.processes.length) setStatus("waiting", "starting");
   else setStatus("good", time ? `running for ${duration(time)}` : "running");
 }

@@ -12,6 +12,8 @@ from launch.benchmarks.browser import CHROMIUM, FLAGS
 
 DESKTOP: ViewportSize = {"width": 1400, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
+SMALL_PHONE: ViewportSize = {"width": 360, "height": 740}
+WIDEST_PHONE = 480
 needs_chromium = pytest.mark.skipif(
     not CHROMIUM.exists(), reason="needs Debian's chromium: apt-get install chromium"
 )
@@ -34,12 +36,13 @@ def opened_page(
 ) -> Iterator[Page]:
     """A page in a profile of its own; an error of its scripts fails the test."""
     errors: list[str] = []
+    is_phone = size["width"] <= WIDEST_PHONE
     context = browser.new_context(
         viewport=size,
         color_scheme="light" if light else "dark",
-        is_mobile=size == PHONE,
-        has_touch=size == PHONE,
-        device_scale_factor=2 if size == PHONE else 1,
+        is_mobile=is_phone,
+        has_touch=is_phone,
+        device_scale_factor=2 if is_phone else 1,
     )
     page = context.new_page()
     page.set_default_timeout(DEADLINE_MS)

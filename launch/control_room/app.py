@@ -99,10 +99,12 @@ def reader_of(room: Room, run: str) -> RunReader:
 
 def add_runs(app: FastAPI, room: Room) -> None:
     @app.api_route("/api/runs", methods=READ)
-    def runs() -> Response:
-        names = room.library.names()[:RUN_LIST]
-        listed = [{"name": name, "changed_s": room.library.changed_s(name)} for name in names]
-        about: Json = {"runs": listed, "allow_control": room.rules.allow_control}
+    def runs(like: str = "") -> Response:
+        names = room.library.names(like)
+        first = names[:RUN_LIST]
+        listed = [{"name": name, "changed_s": room.library.changed_s(name)} for name in first]
+        about: Json = {"runs": listed, "total": len(names)}
+        about["allow_control"] = room.rules.allow_control
         return answer(as_json({**about, "panels": [panel.to_json() for panel in PANELS]}))
 
     @app.api_route("/api/runs/{run}/state", methods=READ)

@@ -37,14 +37,15 @@ class Library:
     _serials: Iterator[int] = field(default_factory=count)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def names(self) -> list[str]:
-        """Runs, the one that changed last first."""
+    def names(self, like: str = "") -> list[str]:
+        """Runs with `like` in their names; the one of that very name, then what changed last."""
         try:
             found = [entry.name for entry in self.folder.iterdir()]
         except OSError:
             found = []
-        runs = [name for name in found if self._is_run(name)]
-        return sorted(runs, key=self.changed_s, reverse=True)[:MAX_RUNS]
+        runs = [name for name in found if like.lower() in name.lower() and self._is_run(name)]
+        runs.sort(key=lambda name: (name == like, self.changed_s(name)), reverse=True)
+        return runs[:MAX_RUNS]
 
     def changed_s(self, name: str) -> float:
         root = self.folder / name

@@ -14,11 +14,18 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from common.films import Mp4Film
 from launch.control_room.security import Rules
-from tests.browser import DEADLINE_MS, PHONE, chromium, needs_chromium, opened_page
+from tests.browser import (
+    DEADLINE_MS,
+    PHONE,
+    SMALL_PHONE,
+    chromium,
+    needs_chromium,
+    opened_page,
+)
 from tests.processes import address_in, end, start
 from tests.run_folders import beat, make_run, metrics_record, write_lines
 from tests.served_room import served_room
@@ -28,6 +35,11 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, needs_chromium]
 
 TOKEN = "a-token-of-many-characters"  # noqa: S105 - of this test
 VIEWS = ("now", "live", "curves", "machines", "map", "controls")
+TABS_THAT_ARE_CUT = """() => [...document.querySelectorAll(".tabs a")].filter((tab) => {
+    const { left, right, top, bottom } = tab.getBoundingClientRect();
+    const isAtTheBottom = top > 0.85 * innerHeight && bottom <= innerHeight;
+    return left < 0 || right > innerWidth || tab.scrollWidth > tab.clientWidth || !isAtTheBottom;
+}).map((tab) => tab.textContent)"""
 PLAY_TO_ITS_END = """async (video) => {
     const ended = new Promise((done) => video.addEventListener("ended", done));
     await video.play();
@@ -168,17 +180,18 @@ def test_names_and_states_are_text_never_markup(browser: Browser, room: tuple[st
         assert page.title() == "r · Warp Zone"
 
 
+@pytest.mark.parametrize("size", [PHONE, SMALL_PHONE], ids=["390", "360"])
 def test_every_view_opens_on_a_phone_without_scrolling_sideways(
-    browser: Browser, room: tuple[str, Path]
+    browser: Browser, room: tuple[str, Path], size: ViewportSize
 ) -> None:
-    with opened_page(browser, size=PHONE, light=True) as page:
+    with opened_page(browser, size=size, light=True) as page:
         for view in VIEWS:
             page.goto(f"{room[0]}#{view}/r")
             page.wait_for_selector(f'.tabs a[data-view="{view}"][aria-current]')
             page.wait_for_timeout(500)
 
-            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], view
-            assert page.locator(".tabs").bounding_box()["y"] > 700  # type: ignore[index]
+            assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], view
+            assert page.evaluate(TABS_THAT_ARE_CUT) == [], view
 
 
 def test_the_films_of_the_last_evaluation_play(browser: Browser, tmp_path: Path) -> None:
@@ -244,7 +257,7 @@ def test_the_page_asks_for_the_token_and_then_shows_the_run(
         expect(page.locator("#ask")).to_be_visible()
         assert "r" not in (page.locator("#run").text_content() or "")
         page.fill("#token", TOKEN)
-        page.click("#ask button")
+        page.click("#ask .primary")
 
         expect(page.locator("#sentence")).to_be_visible()
         assert TOKEN not in page.url

@@ -1,36 +1,20 @@
 // Talking to the server. The token travels in a header, so addresses and logs never hold it.
 
-let token = takeToken();
+import { TokenMissing, askForToken, currentToken } from "./token.js";
 
-function takeToken() {
-  const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (given) {
-    sessionStorage.setItem("token", given);
-    // Out of sight, and out of the history.
-    history.replaceState(null, "", `${location.pathname}#now`);
-  }
-  return given ?? sessionStorage.getItem("token") ?? "";
-}
+// Not there now, but it may come back under its name.
+const GONE_RETRY_MS = 4000;
+const GONE = [404, 414];
 
-export const hasToken = () => token !== "";
-
-export async function askForToken() {
-  const dialog = document.getElementById("ask");
-  if (!dialog.open) dialog.showModal();
-  await new Promise((done) => dialog.addEventListener("close", done, { once: true }));
-  token = document.getElementById("token").value.trim();
-  sessionStorage.setItem("token", token);
-}
-
-function headers(more = {}) {
-  return token ? { ...more, Authorization: `Bearer ${token}` } : more;
-}
+export const hasToken = () => currentToken() !== "";
 
 async function request(path, options = {}) {
   for (;;) {
-    const response = await fetch(path, { ...options, headers: headers(options.headers), credentials: "omit" });
+    const token = currentToken();
+    const headers = token ? { ...options.headers, Authorization: `Bearer ${token}` } : options.headers;
+    const response = await fetch(path, { ...options, headers, credentials: "omit" });
     if (response.status !== 401) return response;
-    await askForToken();
+    await askForToken(token, { isDeed: options.method === "POST" });
   }
 }
 
@@ -63,7 +47,8 @@ export const serverNow = () => Date.now() / 1000 + aheadS;
 export const runPath = (run, rest) => `/api/runs/${encodeURIComponent(run)}/${rest}`;
 
 // Server-sent events by fetch, which can send headers as EventSource cannot. It comes back by
-// itself after a break and names the event that it saw last.
+// itself after a break and names the event that it saw last. A run that is not there is asked for
+// again and again, slowly: it may come, or come back under the same name.
 export class Events {
   constructor(run, { onState, onLink, onGone }) {
     this.run = run;
@@ -79,24 +64,37 @@ export class Events {
   }
 
   async follow() {
-    while (!this.stopped.signal.aborted) {
+    const { signal } = this.stopped;
+    while (!signal.aborted) {
+      this.isGone = false;
+      let words = "reconnecting";
       try {
-        const response = await request(runPath(this.run, "events"), {
-          signal: this.stopped.signal,
-          headers: this.lastId ? { "Last-Event-ID": this.lastId } : {},
-          cache: "no-store",
-        });
-        if (response.status === 404) return this.handlers.onGone();
-        if (!response.ok) throw new Error(String(response.status));
-        aheadS = Number(response.headers.get("X-Unix-Time-S")) - Date.now() / 1000;
-        this.handlers.onLink("good", "connected");
-        await this.read(response.body.getReader());
+        await this.connect(signal);
       } catch (error) {
-        if (this.stopped.signal.aborted) return;
+        if (error instanceof TokenMissing) words = error.message;
       }
-      this.handlers.onLink("bad", "reconnecting");
-      await new Promise((done) => setTimeout(done, this.retryMs));
+      if (signal.aborted) return;
+      if (!this.isGone) this.handlers.onLink("bad", words);
+      await new Promise((done) => setTimeout(done, this.isGone ? GONE_RETRY_MS : this.retryMs));
     }
+  }
+
+  async connect(signal) {
+    const response = await request(runPath(this.run, "events"), {
+      signal,
+      headers: this.lastId ? { "Last-Event-ID": this.lastId } : {},
+      cache: "no-store",
+    });
+    if (GONE.includes(response.status)) return this.leave();
+    if (!response.ok) throw new Error(String(response.status));
+    aheadS = Number(response.headers.get("X-Unix-Time-S")) - Date.now() / 1000;
+    this.handlers.onLink("good", "connected");
+    await this.read(response.body.getReader());
+  }
+
+  leave() {
+    this.isGone = true;
+    this.handlers.onGone();
   }
 
   async read(reader) {
@@ -119,7 +117,7 @@ export class Events {
       if (colon > 0) fields[line.slice(0, colon)] = line.slice(colon + 2);
     }
     if (fields.retry) this.retryMs = Number(fields.retry) || 2000;
-    if (fields.event === "gone") this.handlers.onGone();
+    if (fields.event === "gone") this.leave();
     if (fields.event === "state" && fields.data) {
       this.lastId = fields.id ?? "";
       this.handlers.onState(JSON.parse(fields.data));

@@ -2,6 +2,8 @@
 
 import { Events, getJson } from "./api.js";
 import { el, fill } from "./dom.js";
+import { findRun } from "./find.js";
+import { TokenMissing } from "./token.js";
 import { ControlsView } from "./controls.js";
 import { CurvesView } from "./curves.js";
 import { LiveView } from "./live.js";
@@ -12,12 +14,16 @@ import { duration } from "./words.js";
 
 const VIEWS = { now: NowView, live: LiveView, curves: CurvesView, machines: MachinesView, map: MapView, controls: ControlsView };
 const RUNS_INTERVAL_MS = 10000;
+// No run can have this name.
+const ANOTHER = "/";
 
 const page = {
   runs: [],
+  total: 0,
   panels: [],
   allowControl: false,
   run: "",
+  isMissing: false,
   state: null,
   view: null,
   events: null,
@@ -25,55 +31,106 @@ const page = {
 
 function place() {
   const [view, run] = location.hash.slice(1).split("/");
-  return { view: view in VIEWS ? view : "now", run: decodeURIComponent(run ?? "") };
+  return { view: Object.hasOwn(VIEWS, view) ? view : "now", run: decoded(run ?? "") };
 }
+
+// An address may be typed by hand: what is not well formed is taken as it stands.
+function decoded(word) {
+  try {
+    return decodeURIComponent(word);
+  } catch {
+    return word;
+  }
+}
+
+const address = (view, run) => `#${view}${run ? `/${encodeURIComponent(run)}` : ""}`;
 
 async function loadRuns() {
   const told = await getJson("/api/runs");
-  Object.assign(page, { runs: told.runs.map((one) => one.name), panels: told.panels, allowControl: told.allow_control });
+  Object.assign(page, { runs: told.runs.map((one) => one.name), total: told.total, panels: told.panels, allowControl: told.allow_control });
+  showChoice();
+}
+
+// The run that is shown is among them, listed or not.
+function showChoice() {
   const select = document.getElementById("run");
-  if (select.dataset.names !== page.runs.join("\n")) {
-    select.dataset.names = page.runs.join("\n");
-    fill(select, page.runs.map((name) => el("option", { value: name }, name)));
+  const names = page.run && !page.runs.includes(page.run) ? [page.run, ...page.runs] : page.runs;
+  const more = page.total > page.runs.length ? el("option", { value: ANOTHER }, `another of ${page.total} …`) : "";
+  const key = `${page.total}\n${names.join("\n")}`;
+  if (select.dataset.names !== key) {
+    select.dataset.names = key;
+    fill(select, names.map((name) => el("option", { value: name }, name)), more);
   }
   select.value = page.run;
 }
 
+async function choose(name) {
+  const run = name === ANOTHER ? await findRun() : name;
+  if (run) location.hash = address(place().view, run);
+  else showChoice();
+}
+
 function openRun(name) {
   page.events?.stop();
-  Object.assign(page, { run: name, state: null });
-  document.getElementById("run").value = name;
+  Object.assign(page, { run: name, state: null, isMissing: false });
+  showChoice();
   document.title = name ? `${name} · Warp Zone` : "Warp Zone control room";
   if (!name) return showNothing();
   page.events = new Events(name, {
-    onState: (state) => {
-      page.state = state;
-      showStatus();
-      page.view?.update(state);
-    },
+    onState: takeState,
     onLink: showLink,
-    onGone: () => {
-      showLink("bad", "deleted");
-      setStatus("bad", "this run was deleted");
-    },
+    onGone: () => (page.state ? showDeleted() : showMissing()),
   });
+}
+
+function takeState(state) {
+  const cameBack = page.isMissing || page.state?.there === false;
+  Object.assign(page, { state, isMissing: false });
+  showStatus();
+  // Views keep what they have seen, and this is another run.
+  if (cameBack && state.there) openView(place().view);
+  else page.view?.update(state);
+}
+
+function showDeleted() {
+  page.state = { ...page.state, there: false };
+  showLink("bad", "deleted");
+  setStatus("bad", "this run was deleted");
+}
+
+function showMissing() {
+  page.isMissing = true;
+  setStatus("bad", "no such run");
+  showLink("waiting", "waiting");
+  showNotice(`There is no run ${page.run} in this folder. It opens here if it comes.`);
+}
+
+function showNotice(words, ...more) {
+  page.view?.close();
+  page.view = null;
+  fill(document.getElementById("view"), el("p", { class: "empty" }, words), more);
 }
 
 function showNothing() {
   setStatus("ended", "no run yet");
   showLink("waiting", "waiting");
-  fill(
-    document.getElementById("view"),
-    el("p", { class: "empty" }, "There is no run in this folder yet. Start one with python launch/local.py and it appears here."),
-  );
+  showNotice("There is no run in this folder yet. Start one with python launch/local.py and it appears here.");
+}
+
+function showLocked() {
+  setStatus("bad", "locked");
+  showLink("bad", "needs the token");
+  const again = el("button", { class: "primary", type: "button", onclick: () => location.reload() }, "Give the token");
+  showNotice("This control room shows nothing without its token.", el("p", { class: "empty-act" }, again));
 }
 
 function openView(name) {
   page.view?.close();
   for (const tab of document.querySelectorAll(".tabs a")) {
     tab.toggleAttribute("aria-current", tab.dataset.view === name);
-    tab.href = `#${tab.dataset.view}${page.run ? `/${encodeURIComponent(page.run)}` : ""}`;
+    tab.href = address(tab.dataset.view, page.run);
   }
+  if (page.isMissing) return showMissing();
   const root = document.getElementById("view");
   root.replaceChildren();
   page.view = new VIEWS[name](root, page);
@@ -98,14 +155,14 @@ function showStatus() {
   const time = state.metrics.run_time_s;
   if (!state.there) setStatus("bad", "this run was deleted");
   else if (state.over) setStatus("ended", "ended");
-  else if (bad) setStatus("bad", `running, ${bad} ${bad === 1 ? "process" : "processes"} down`);
+  else if (bad) setStatus("bad", `running, ${bad} down`);
   else if (!state.processes.length) setStatus("waiting", "starting");
   else setStatus("good", time ? `running for ${duration(time)}` : "running");
 }
 
 function go() {
   const wanted = place();
-  const run = page.runs.includes(wanted.run) ? wanted.run : page.run || page.runs[0] || "";
+  const run = wanted.run || (!page.isMissing && page.run) || page.runs[0] || "";
   const isNew = run !== page.run;
   if (isNew) openRun(run);
   if (run) openView(wanted.view);
@@ -136,12 +193,19 @@ async function keepRuns() {
   }
 }
 
+async function start() {
+  const error = await loadRuns().then(() => null, (failed) => failed);
+  if (error instanceof TokenMissing) return showLocked();
+  if (error) showLink("bad", "no answer");
+  addEventListener("hashchange", go);
+  go();
+  if (!page.run) showNothing();
+  keepRuns();
+}
+
 startTheme();
 document.getElementById("run").addEventListener("change", (event) => {
-  location.hash = `${place().view}/${encodeURIComponent(event.target.value)}`;
+  choose(event.target.value);
 });
-addEventListener("hashchange", go);
-await loadRuns().catch(() => showLink("bad", "no answer"));
-go();
-if (!page.run) showNothing();
-keepRuns();
+for (const button of document.querySelectorAll("[data-close]")) button.addEventListener("click", () => button.closest("dialog").close());
+await start();

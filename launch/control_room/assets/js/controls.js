@@ -25,7 +25,7 @@ export class ControlsView {
     const told = await getJson(runPath(this.run, "controls")).catch(() => null);
     if (!told) return;
     if (!told.allowed) {
-      fill(this.root, el("p", { class: "empty" }, "Controls are off. Start the control room with --allow-control to change a run from here."));
+      fill(this.root, el("p", { class: "empty" }, "Controls are off in this control room. One that can change runs is started with python launch/dashboard.py RUNS --allow-control, where RUNS is the folder of the runs."));
       return;
     }
     this.who = el("input", { type: "text", maxlength: 40, value: localStorage.getItem("who") ?? "", placeholder: "your name", id: "who", oninput: (event) => localStorage.setItem("who", event.target.value) });
@@ -65,7 +65,7 @@ export class ControlsView {
     if (input && !Number.isFinite(value)) return this.tell(output, "bad", "give a number");
     button.disabled = true;
     this.tell(output, "", "asking …");
-    const { ok, told } = await postJson(runPath(this.run, "control"), { name: control.name, value, who: this.who.value }).catch((error) => ({ ok: false, told: { error: String(error) } }));
+    const { ok, told } = await postJson(runPath(this.run, "control"), { name: control.name, value, who: this.who.value }).catch((error) => ({ ok: false, told: { error: `not ${input ? "set" : "done"}: ${error.message}` } }));
     button.disabled = false;
     if (ok) this.tell(output, "good", `${told.words}${told.value === null ? "" : `: ${figure(told.value)}`}`);
     else this.tell(output, "bad", told.error ?? told.detail ?? "refused");

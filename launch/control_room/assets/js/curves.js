@@ -3,10 +3,13 @@
 import uPlot from "/vendor/uplot/uPlot.esm.js";
 import { getJson, runPath } from "./api.js";
 import { colour, el, fill, seriesColour } from "./dom.js";
+import { findRun } from "./find.js";
+import { touchZoom } from "./touch_zoom.js";
 import { figure, percent, short } from "./words.js";
 
 const REFRESH_MS = 3000;
 const MAX_RUNS = 8;
+const MAX_CHIPS = 40;
 const AXES = { steps: "agent steps", minutes: "minutes of training", time: "wall clock" };
 const SMOOTHINGS = [0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99];
 
@@ -16,7 +19,7 @@ export class CurvesView {
     this.axis = sessionStorage.getItem("axis") ?? "steps";
     this.smoothing = Number(sessionStorage.getItem("smoothing") ?? 0);
     this.range = null;
-    this.others = JSON.parse(sessionStorage.getItem("others") ?? "[]").filter((name) => page.runs.includes(name) && name !== page.run);
+    this.others = JSON.parse(sessionStorage.getItem("others") ?? "[]").filter((name) => name !== page.run);
     this.data = new Map();
     this.seen = -1;
     this.root = root;
@@ -67,22 +70,37 @@ export class CurvesView {
   }
 
   showChips() {
-    if (this.page.runs.length < 2) return;
+    const { runs, run, total } = this.page;
+    const listed = runs.filter((name) => name !== run);
+    const shown = listed.slice(0, MAX_CHIPS);
+    const names = [...shown, ...this.others.filter((name) => !shown.includes(name))];
+    if (!names.length) return fill(this.chips);
+    const more = total > runs.length || listed.length > shown.length;
     fill(
       this.chips,
       el("span", { class: "note" }, "compare with"),
-      this.page.runs.filter((name) => name !== this.page.run).slice(0, 40).map((name) => {
+      more ? el("button", { class: "chip", type: "button", onclick: () => this.addAnother() }, "another run …") : "",
+      names.map((name) => {
         const place = this.others.indexOf(name);
         return el("button", { class: "chip", type: "button", "aria-pressed": String(place >= 0), onclick: () => this.toggle(name) }, place >= 0 ? el("i", { style: { background: seriesColour(place + 1) } }) : "", name);
       }),
     );
   }
 
+  async addAnother() {
+    const name = await findRun();
+    if (name && name !== this.page.run && !this.others.includes(name) && !this.closed.signal.aborted) this.toggle(name);
+  }
+
   toggle(name) {
-    this.others = this.others.includes(name) ? this.others.filter((one) => one !== name) : [...this.others, name].slice(0, MAX_RUNS - 1);
-    sessionStorage.setItem("others", JSON.stringify(this.others));
-    this.showChips();
+    this.compareWith(this.others.includes(name) ? this.others.filter((one) => one !== name) : [...this.others, name].slice(0, MAX_RUNS - 1));
     this.refresh();
+  }
+
+  compareWith(names) {
+    this.others = names;
+    sessionStorage.setItem("others", JSON.stringify(names));
+    this.showChips();
   }
 
   set(change) {
@@ -106,8 +124,15 @@ export class CurvesView {
     }
     const answers = await Promise.all(this.runs.map((run) => getJson(runPath(run, `curves?${words}`), this.closed.signal).catch(() => null)));
     if (ticket !== this.ticket || this.closed.signal.aborted) return;
-    this.answers = answers;
+    this.dropMissing(answers);
     this.draw();
+  }
+
+  // A tab remembers what was compared, and the run may be gone or of another folder.
+  dropMissing([own, ...others]) {
+    const stays = this.others.map((name, index) => own === null || others[index] !== null || this.page.runs.includes(name));
+    this.answers = [own, ...others.filter((_, index) => stays[index])];
+    if (stays.includes(false)) this.compareWith(this.others.filter((_, index) => stays[index]));
   }
 
   draw() {
@@ -202,6 +227,7 @@ class Chart {
       axes: [{ ...axis, size: 28, values: xValues, space: 70 }, { ...axis, size: 52, space: 30, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : value(tick))) }],
       series: [{}, ...series],
       bands,
+      plugins: [touchZoom()],
       hooks: {
         setSelect: [(plot) => this.zoom(plot)],
         setCursor: [(plot) => this.showKeys(plot.cursor.idx)],

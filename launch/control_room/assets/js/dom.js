@@ -25,6 +25,22 @@ export function fill(element, ...children) {
   append(element, children);
 }
 
+// As `fill`, but only when `key` has changed since: a page that is open for hours must not build
+// anew twice a second what looks the same.
+export function fillOnce(element, key, make) {
+  const told = JSON.stringify(key);
+  if (known.get(element) === told) return;
+  known.set(element, told);
+  fill(element, make());
+}
+
+const known = new WeakMap();
+
+// The same words again would make the browser lay them out again.
+export function say(element, words) {
+  if (element.textContent !== words) element.textContent = words;
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 
 // A small curve without axes; gaps stay gaps.
@@ -61,5 +77,17 @@ export function spark(values, height = 30) {
   return svg;
 }
 
-export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// Kept until the theme changes: to ask the browser makes it lay out the page at once.
+const colours = { theme: "", byName: new Map() };
+
+export function colour(name) {
+  const theme = document.documentElement.dataset.theme ?? "";
+  if (theme !== colours.theme) Object.assign(colours, { theme, byName: new Map() });
+  const found = colours.byName.get(name) ?? getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  if (found) colours.byName.set(name, found);
+  return found;
+}
+
 export const seriesColour = (index) => colour(`--c${(index % 8) + 1}`);
+// For elements, which change with the theme by themselves.
+export const seriesShade = (index) => `var(--c${(index % 8) + 1})`;

@@ -1,7 +1,7 @@
 // The game, live: what one to nine actors see, while this view is open and visible.
 
 import { getBlob, getJson, runPath } from "./api.js";
-import { el, fill } from "./dom.js";
+import { el, fill, fillOnce, say } from "./dom.js";
 import { count, figure, short } from "./words.js";
 
 const MAX_TILES = 9;
@@ -38,8 +38,8 @@ export class LiveView {
       this.key = key;
       this.show();
     }
-    for (const tile of this.byName.values()) tile.dark.textContent = state.over ? ENDED : WAITING;
-    this.note.textContent = state.over ? "This run has ended: there is nothing to see live." : "Actors draw only while somebody looks.";
+    for (const tile of this.byName.values()) say(tile.dark, state.over ? ENDED : WAITING);
+    say(this.note, state.over ? "This run has ended: there is nothing to see live." : "Actors draw only while somebody looks.");
   }
 
   show() {
@@ -91,13 +91,16 @@ class Tile {
     this.place = el("span", {}, name);
     this.stage = el("span", { hidden: true });
     this.dark = el("div", { class: "dark" }, WAITING);
-    this.what = el("div", { class: "what" });
+    this.action = el("b", {});
+    this.how = el("span", {});
+    this.step = el("span", {});
+    const what = el("div", { class: "what" }, el("span", {}, this.action, this.how), this.step);
     this.qs = el("div", { class: "qs" });
     this.root = el(
       "article",
       { class: "card tile", "data-actor": name },
       el("div", { class: "screen" }, this.canvas, this.dark, el("div", { class: "over" }, this.place, this.stage)),
-      el("footer", {}, this.what, this.qs),
+      el("footer", {}, what, this.qs),
     );
     this.frames = 0;
   }
@@ -105,38 +108,50 @@ class Tile {
   update(actor) {
     this.dark.hidden = actor.fresh;
     this.stage.hidden = !actor.stage;
-    this.stage.textContent = `${actor.stage ?? ""}  x ${count(actor.x)}`;
+    say(this.stage, `${actor.stage ?? ""}  x ${count(actor.x)}`);
     const labels = actor.action_labels ?? [];
     const action = labels[actor.action] ?? actor.action ?? "–";
-    fill(this.what, el("span", {}, el("b", {}, action), actor.was_random ? " at random" : " chosen"), el("span", {}, `ε ${figure(actor.epsilon)}, step ${count(actor.agent_steps)}`));
+    say(this.action, String(action));
+    say(this.how, actor.was_random ? " at random" : " chosen");
+    say(this.step, `ε ${figure(actor.epsilon)}, step ${count(actor.agent_steps)}`);
     this.showValues(actor, labels);
   }
 
   showValues(actor, labels) {
     const values = (actor.q_values ?? []).slice(0, 24);
-    const least = Math.min(...values), most = Math.max(...values);
-    const width = (value) => (most > least ? 6 + (94 * (value - least)) / (most - least) : 50);
-    fill(
-      this.qs,
-      values.map((value, index) =>
-        el(
-          "div",
-          { class: "q", "data-taken": index === actor.action ? "" : null, "data-random": actor.was_random ? "" : null },
-          el("span", {}, labels[index] ?? index),
-          el("span", { class: "track" }, el("span", { style: { width: `${width(value)}%` } })),
-          el("span", { class: "right" }, short(value, 2)),
-        ),
-      ),
-    );
+    // Of a network that has diverged some are null.
+    const known = values.filter(Number.isFinite);
+    const least = Math.min(...known), most = Math.max(...known);
+    const width = (value) => (Number.isFinite(value) ? (most > least ? 6 + (94 * (value - least)) / (most - least) : 50) : 0);
+    const names = values.map((_, index) => String(labels[index] ?? index));
+    fillOnce(this.qs, names, () => (this.bars = names.map((name) => new Bar(name))).map((bar) => bar.root));
+    values.forEach((value, index) => this.bars[index].show(value, width(value), { isTaken: index === actor.action, isRandom: Boolean(actor.was_random) }));
   }
 
   async draw(blob) {
     const picture = await createImageBitmap(blob);
-    this.canvas.width = picture.width;
-    this.canvas.height = picture.height;
+    // To set a size, even the same one, makes a new canvas.
+    if (this.canvas.width !== picture.width) this.canvas.width = picture.width;
+    if (this.canvas.height !== picture.height) this.canvas.height = picture.height;
     this.canvas.getContext("2d").drawImage(picture, 0, 0);
     picture.close();
     this.frames += 1;
     this.root.dataset.frames = this.frames;
+  }
+}
+
+// The value of one action. It changes several times a second, so it is made once and then changed.
+class Bar {
+  constructor(name) {
+    this.length = el("span", {});
+    this.words = el("span", { class: "right" });
+    this.root = el("div", { class: "q" }, el("span", {}, name), el("span", { class: "track" }, this.length), this.words);
+  }
+
+  show(value, percent, { isTaken, isRandom }) {
+    this.root.toggleAttribute("data-taken", isTaken);
+    this.root.toggleAttribute("data-random", isRandom);
+    this.length.style.width = `${percent}%`;
+    say(this.words, short(value, 2));
   }
 }

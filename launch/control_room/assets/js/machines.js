@@ -1,7 +1,7 @@
 // Machines: every process and GPU, its state and why it was started again.
 
 import { getJson, runPath, serverNow } from "./api.js";
-import { el, fill, spark } from "./dom.js";
+import { el, fill, fillOnce, say, spark } from "./dom.js";
 import { count, duration, figure } from "./words.js";
 
 const HEADS = ["", "Process", "State", "Progress", "CPU", "Memory", "Restarts", "Last end", "Heard"];
@@ -41,8 +41,7 @@ export class MachinesView {
   }
 
   showGpus(gpus) {
-    fill(
-      this.gpus,
+    fillOnce(this.gpus, gpus, () =>
       gpus.map((gpu) =>
         el(
           "article",
@@ -79,16 +78,16 @@ class ProcessRow {
 
   update(process, state) {
     const { beat, ends, restarts } = process;
-    fill(this.rate, el("span", {}, `${figure(beat.progress_per_s)}/s`), spark(process.rates, 20));
+    fillOnce(this.rate, [beat.progress_per_s, process.rates], () => [el("span", {}, `${figure(beat.progress_per_s)}/s`), spark(process.rates, 20)]);
     const cpu = Math.min(100, beat.cpu_percent ?? 0);
-    fill(this.meter, el("span", { class: "track" }, el("span", { style: { width: `${cpu}%` } })), el("span", { class: "right" }, `${count(beat.cpu_percent)} %`));
-    this.memory.textContent = `${count(beat.rss_mb)} MB`;
-    this.restarts.textContent = restarts ? `${restarts} ×` : "none";
+    fillOnce(this.meter, beat.cpu_percent, () => [el("span", { class: "track" }, el("span", { style: { width: `${cpu}%` } })), el("span", { class: "right" }, `${count(beat.cpu_percent)} %`)]);
+    say(this.memory, `${count(beat.rss_mb)} MB`);
+    say(this.restarts, restarts ? `${restarts} ×` : "none");
     const last = ends.at(-1);
-    this.why.textContent = last ? last.reason : "";
+    say(this.why, last ? last.reason : "");
     this.why.title = ends.map((end) => `${end.when} ${end.reason}`).join("\n");
     const facts = { pid: beat.pid, "up for": duration(beat.uptime_s), progress: count(beat.progress), waits: beat.share_wait === undefined ? "–" : `${Math.round(100 * beat.share_wait)} %`, threads: count(beat.threads), "open files": count(beat.open_files), "weight version": count(beat.weight_version) };
-    fill(this.facts, Object.entries(facts).map(([name, value]) => el("span", {}, name, el("b", {}, value ?? "–"))));
+    fillOnce(this.facts, facts, () => Object.entries(facts).map(([name, value]) => el("span", {}, name, el("b", {}, value ?? "–"))));
     if (this.root.open && state.rows !== this.logRows) {
       this.logRows = state.rows;
       this.readLog();
@@ -101,9 +100,10 @@ class ProcessRow {
     const level = isLate ? "bad" : process.level;
     this.root.dataset.level = level;
     this.dot.dataset.level = level;
-    this.words.textContent = isLate ? `silent for ${Math.round(silent)} s` : process.words;
-    this.words.title = this.words.textContent;
-    this.age.textContent = duration(Math.max(0, silent));
+    const words = isLate ? `silent for ${Math.round(silent)} s` : process.words;
+    say(this.words, words);
+    this.words.title = words;
+    say(this.age, duration(Math.max(0, silent)));
   }
 
   async readLog() {

@@ -26,6 +26,16 @@ def test_runs_that_go_on_are_told_from_their_heartbeats_alone(
     assert len(Library(tmp_path).names_going_on(2)) == 2
 
 
+def test_a_run_is_found_by_a_part_of_its_name_and_first_by_all_of_it(tmp_path: Path) -> None:
+    for name in ("seed1", "Seed10", "seed11", "other"):
+        make_run(tmp_path, name, rows=1)
+
+    found = Library(tmp_path).names("seed1")
+
+    assert found[0] == "seed1"
+    assert sorted(found) == ["Seed10", "seed1", "seed11"]
+
+
 def test_readers_are_left_for_viewers_whatever_prometheus_asks() -> None:
     assert MAX_RUNS < MAX_READERS
 

@@ -30,7 +30,8 @@ from launch.fleet.home import FleetHome
 from launch.fleet.links import Cluster
 from launch.fleet.node_keys import NodeKeys
 from launch.fleet.placement import ActorWish, share_out
-from launch.fleet.ray_edge import connected, require_extra, require_guarded_ray
+from launch.fleet.ray_access import require_guarded_ray
+from launch.fleet.ray_edge import connected, require_extra
 from launch.fleet.settings import ClusterFile, ClusterSettings, read_cluster_file
 from launch.fleet.sockets import bind_host, needs_keys, tcp_endpoints
 from launch.layers import FLAG

@@ -17,7 +17,7 @@ from common.errors import ConfigError, ExitCode, MarioError
 from common.run_paths import RunPaths
 from launch import cluster
 from launch.cluster import beside, meeting_place, understand, with_actors, without_flag
-from launch.fleet import commands, ray_edge
+from launch.fleet import commands, ray_access, ray_edge
 from launch.fleet.commands import scale, show_status, stop_run
 from launch.fleet.desk import Desk
 from launch.fleet.placement import ActorWish, NodeFacts
@@ -208,8 +208,8 @@ def test_sockets_get_ports_of_their_own() -> None:
 def test_every_replay_server_has_a_socket_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(ray_edge.AUTH_MODE, "token")
-    monkeypatch.setattr(ray_edge, "answers_strangers", lambda _: False)
+    monkeypatch.setenv(ray_access.AUTH_MODE, "token")
+    monkeypatch.setattr(ray_access, "answers_strangers", lambda _: False)
     present: object = Present()
     at_home = ClusterSettings(address="auto", host="127.0.0.1", keys="always")
 

@@ -45,7 +45,7 @@ def test_without_a_file_it_is_this_machine() -> None:
         ('[cluster]\naddress = "127.0.0.1:\u00b2"', "expected local, auto or HOST:PORT"),
         (
             "[xyz]\na = 1",
-            "unknown section 'xyz'; known are cluster, run, env, actor, replay, learner, curriculum",
+            "unknown section 'xyz'; known are cluster, run, env, actor, replay, learner, ",
         ),
         ("[clustre]\nactors = 1", "unknown section 'clustre'; did you mean 'cluster'?"),
         ("[cluster]\nport = 65533", "cluster.port: expected 0 to 65532, got 65533"),

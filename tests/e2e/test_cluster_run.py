@@ -135,7 +135,7 @@ def test_without_the_head_of_ray_the_run_saves_and_ends_before_ray_ends_it(
     [head] = [process for process in own if process.name() == "gcs_server"]
 
     head.kill()
-    output, _ = lost.driver.communicate(timeout=55)
+    output, _ = lost.driver.communicate(timeout=110)
 
     assert lost.driver.returncode == ExitCode.TEMPORARY, output
     assert "the run ended: the head of Ray has not answered" in output

@@ -15,12 +15,13 @@ from typing import TypeVar
 import tyro
 
 from common.config import Settings
-from common.errors import ExitCode, MarioError
+from common.errors import ConfigError, ExitCode, MarioError
 from common.settings_files import load_settings
 
 Args = TypeVar("Args")
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 MAX_SUGGESTIONS = 3
+CONFIG = "--config"
 
 
 def flag_value(argv: Sequence[str], flag: str) -> str | None:
@@ -49,8 +50,19 @@ def command_words(argv: Sequence[str] | None, first: str) -> list[str]:
 
 def settings_from_config_flag(argv: Sequence[str]) -> Settings:
     """The settings in the file that `--config` names, else the defaults."""
-    path = flag_value(argv, "--config")
-    return load_settings(Path(path)) if path else Settings()
+    path = config_path(argv)
+    return Settings() if path is None else load_settings(Path(path))
+
+
+def config_path(argv: Sequence[str]) -> str | None:
+    """The file that `--config` names. Nobody means the defaults by a flag without its value."""
+    last = max((at for at, word in enumerate(argv) if word.partition("=")[0] == CONFIG), default=-1)
+    if last < 0:
+        return None
+    path = flag_value(argv[last : last + 2], CONFIG)
+    if not path or path.startswith("--"):
+        raise ConfigError(f"{CONFIG}: expected the path of a file, got {path or 'nothing'}")
+    return path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

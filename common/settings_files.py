@@ -6,7 +6,7 @@ import difflib
 import json
 import tomllib
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -32,11 +32,15 @@ def settings_from_dict(values: Mapping[str, object], base: Settings, source: str
     """`base` with the given sections changed; `source` names the file in errors."""
     sections = {item.name: getattr(base, item.name) for item in fields(base)}
     for section, changes in values.items():
-        if section not in sections:
-            raise ConfigError(f"{source}: unknown section {section!r}{_hint(section, sections)}")
+        require_known(section, sections, source)
         checked = _checked(type(sections[section]), changes, source, section)
         sections[section] = _named(source, replace, sections[section], **checked)
     return _named(source, Settings, **sections)
+
+
+def require_known(section: str, known: Collection[str], source: str) -> None:
+    if section not in known:
+        raise ConfigError(f"{source}: unknown section {section!r}{_hint(section, known)}")
 
 
 def checked_section(kind: type[Made], values: object, source: str, section: str) -> Made:
@@ -88,7 +92,7 @@ def setting_differences(old: Settings, new: Settings) -> dict[str, tuple[object,
     }
 
 
-def _hint(name: str, known: Mapping[str, object]) -> str:
+def _hint(name: str, known: Collection[str]) -> str:
     close = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(known)}"
 

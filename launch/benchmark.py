@@ -34,7 +34,7 @@ BENCHES = {
     "startup": "from the command line to the first block; --help of every command",
     "watching": "what a control room and its viewers cost a run",
     "cluster": "a run under launch/cluster.py against launch/local.py",
-    "swarm": "how many actors a replay server holds; a storm of reconnects",
+    "swarm": "how many actors a replay server holds; a storm of reconnects (7 min; --quick 1)",
 }
 FAILED = 1
 BY_THEMSELVES = ("watching", "cluster", "swarm")

@@ -16,7 +16,7 @@ from typing import Final, Literal, get_args
 
 from rich.console import Console
 
-from common.cli import Program, flag_value
+from common.cli import CONFIG, Program, config_path
 from common.config import EndpointSettings, LearnerSettings, Settings
 from common.endpoints import split_endpoints
 from common.environment import SOURCE
@@ -30,7 +30,8 @@ from launch.fleet.home import FleetHome
 from launch.fleet.links import Cluster
 from launch.fleet.node_keys import NodeKeys
 from launch.fleet.placement import ActorWish, share_out
-from launch.fleet.ray_edge import connected, require_extra, require_guarded_ray
+from launch.fleet.ray_access import require_guarded_ray
+from launch.fleet.ray_edge import connected, require_extra
 from launch.fleet.settings import ClusterFile, ClusterSettings, read_cluster_file
 from launch.fleet.sockets import bind_host, needs_keys, tcp_endpoints
 from launch.layers import FLAG
@@ -47,9 +48,12 @@ PROGRAM: Final = Program(
     name=NAME,
     description="""Train on a Ray cluster: places, watches and stops all processes on its nodes.
 
-The first word is start (also without it), scale, status or stop. --config FILE names a file with
-the section [cluster] and, beside it, the settings of the run (docs/cluster.md). All flags below are
-those of launch/local.py and go over the file; --actors is the number on all nodes together.
+The first word is start (also without it), scale, status or stop. All flags below are those of
+launch/local.py and go over the file; --actors is the number on all nodes together. Three of them
+are refused here, because they are about one machine: --lockstep, --auto-mem and --dry-run.
+
+Option of this command alone:
+  --config FILE  the section [cluster] and, beside it, settings of the run (docs/cluster.md)
 
 Examples:
   python launch/cluster.py --actors 8
@@ -101,11 +105,11 @@ def understand(words: Sequence[str]) -> Request:
         action = rest.pop(0)
         if action not in ACTIONS:
             raise ConfigError(f"expected {', '.join(ACTIONS)} as the first word, got {action!r}")
-    file = read_cluster_file(flag_value(rest, "--config") or "")
+    file = read_cluster_file(config_path(rest) or "")
     front = Front(
         program=PROGRAM, preset=file.cluster.preset, sections=file.sections, source=file.source
     )
-    rest = without_flag(rest, "--config")
+    rest = without_flag(rest, CONFIG)
     resolution = resolve(rest, os.environ, front)
     for name, remedy in NOT_HERE.items():
         if getattr(resolution.args, name):

@@ -1,1 +1,1 @@
-"""A run over the machines of a Ray cluster; only `ray_edge` knows Ray."""
+"""A run over the machines of a Ray cluster; only `ray_edge` and `ray_access` know Ray."""

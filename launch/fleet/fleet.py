@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol
 
-from common.errors import ExitCode
+from common.errors import ExitCode, PeerUnavailable
 from common.ids import peer_id
 from common.shards import shard_of
 from launch.fleet.courier import Courier
@@ -148,8 +148,13 @@ class Fleet:
         return [node for node in self.nodes.values() if node.has_begun or not node.problem]
 
     def _look(self) -> None:
-        """Nodes that have come, nodes that are gone."""
-        found = {facts.node_id: facts for facts in self._cluster.nodes()}
+        """Nodes that have come, nodes that are gone; without who tells of them the run ends."""
+        try:
+            found = {facts.node_id: facts for facts in self._cluster.nodes()}
+        except PeerUnavailable as error:
+            log.error("the cluster is lost", extra={"error": str(error)})
+            self._end(ExitCode.TEMPORARY, f"{error}; --resume goes on")
+            return
         gone = [node for name, node in self.nodes.items() if name not in found]
         for node in gone:
             self._lose(node)

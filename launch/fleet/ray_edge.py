@@ -1,4 +1,4 @@
-"""The one place that knows Ray: a connection, the nodes, and a warden on each of them.
+"""Ray as we use it: a connection, the nodes, and a warden on each of them.
 
 Ray carries orders and reports only, plain values of some kilobytes. What actors, replay server and
 learner tell each other goes over ZeroMQ.
@@ -6,55 +6,45 @@ learner tell each other goes over ZeroMQ.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
-import secrets
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from common.atomic_files import write_synced
 from common.endpoints import is_loopback
-from common.errors import ConfigError, MarioError, PeerUnavailable
+from common.errors import ConfigError, ExitCode, MarioError, PeerUnavailable
 from common.extras import install_command
-from common.keys import FOLDER_MODE
 from common.logs import RareLog
 from launch.fleet.gathering import Marks, Pieces
+from launch.fleet.head_calls import Clock, RepeatedQuestion, ends_within
 from launch.fleet.orders import Orders, Report, require_plain
 from launch.fleet.placement import NodeFacts
+from launch.fleet.ray_access import MANY_MACHINES, TOKEN_HELP, prepare_token, require_our_token
+from launch.fleet.settings import AUTO, LOCAL
 from launch.fleet.warden import Warden
-from launch.private_sockets import RAY_TOKEN
 
 log = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 OBJECT_STORE_BYTES = 80 << 20
 """Near the least that Ray takes: nothing of ours lies in it."""
-AUTH_MODE, TOKEN_PATH, TLS = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH", "RAY_USE_TLS"
-TOKENS = (TOKEN_PATH, "RAY_AUTH_TOKEN")
-STRANGER = """
-import sys
-from ray._raylet import GcsClient
-
-GcsClient(address=sys.argv[1]).get_all_node_info(timeout=5)
-"""
-"""Ends with 0 only where the head of Ray answers."""
-STRANGER_TIMEOUT_S = 20.0
-LOCAL_VARIABLES = {
-    AUTH_MODE: "token",
-    "RAY_USAGE_STATS_ENABLED": "0",
-}
-MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""With 0 Ray keeps to loopback, on Linux as well; otherwise it makes another address of it."""
 CONNECT_TIMEOUT_S = 5.0
 REMOVE_TIMEOUT_S = 5.0
+SHUTDOWN_TIMEOUT_S = 20.0
+"""It takes 7 s where the head is gone."""
+HEAD_DEADLINE, HEAD_DEADLINE_S = "RAY_gcs_rpc_server_reconnect_timeout_s", 300
+"""So long after its head is gone Ray ends the process, by default after a minute: the learner's
+last checkpoint may take longer than that."""
+MOST_WORDS = 4_000
+START_HELP = "start it with: ray start"
 ZERO_GPUS = "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"
 """Without it Ray announces what later versions do with 0 GPUs, which is what we mean by them."""
 
@@ -68,69 +58,63 @@ def require_extra() -> None:
 def connected(address: str, private: Path) -> Iterator[RayCluster]:
     """Ray at an address; for "local" one of our own, which ends with us and has its own token."""
     given: dict[str, object] = {"address": address}
-    if address == "local":
-        _prepare_token(private)
+    if address == LOCAL:
+        prepare_token(private)
         given = {
-            "address": "local",
+            "address": LOCAL,
             "include_dashboard": False,
             "object_store_memory": OBJECT_STORE_BYTES,
             "_node_ip_address": LOOPBACK,
         }
-    elif address != "auto":
+    elif address != AUTO:
         _require_answer(address)
+        require_our_token(address)
     os.environ.setdefault(ZERO_GPUS, "0")
+    os.environ.setdefault(HEAD_DEADLINE, str(HEAD_DEADLINE_S))
     # Here and by name, because `--help` should not wait for Ray, nor need it.
     records = logging.getLogRecordFactory()
     ray = import_module("ray")
-    try:
-        ray.init(**given, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        words = " ".join(str(error).split())[:300]
-        raise MarioError(f"no Ray at {address}: {words}; start it with: ray start") from error
+    _initialise(ray, address, given)
     # Ray adds times of its own to every line of our logs.
     logging.setLogRecordFactory(records)
+    _quiet()
     try:
         yield RayCluster(ray)
     finally:
-        ray.shutdown()
+        if not ends_within(ray.shutdown, SHUTDOWN_TIMEOUT_S):
+            log.warning("Ray does not let go of us")
+            # Ray's own turn at the end of the process comes later, and would wait again.
+            atexit.register(_leave_at_once)
 
 
-def require_guarded_ray(address: str) -> None:
-    """Once connected, which turns the mode on where Ray finds a token: it is to carry secret keys.
-
-    Our own mode does not tell that of the cluster: a Ray without one takes calls with a token too.
-    """
-    if os.environ.get(TLS) == "1":
-        return
-    has_token = os.environ.get(AUTH_MODE, "").lower() == "token"
-    if not has_token or answers_strangers(address):
-        raise ConfigError(
-            f"Ray at {address} lets in whoever reaches it, and the keys of the nodes go through "
-            f"it; start it with {AUTH_MODE}=token, here and on all nodes (docs/cluster.md)"
-        )
+def _leave_at_once() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(ExitCode.TEMPORARY)
 
 
-def head_of(address: str) -> str:
-    """HOST:PORT of the Ray that we are connected with."""
-    if address not in ("auto", "local"):
-        return address
-    return str(import_module("ray").get_runtime_context().gcs_address)
-
-
-def answers_strangers(address: str) -> bool:
-    """Whether a process without a token is told something; Ray reads its mode once in a process."""
-    environment = {name: value for name, value in os.environ.items() if name not in TOKENS}
+def _initialise(ray: Any, address: str, given: Mapping[str, object]) -> None:
     try:
-        asked = subprocess.run(
-            [sys.executable, "-c", STRANGER, head_of(address)],
-            env={**environment, AUTH_MODE: "disabled"},
-            capture_output=True,
-            timeout=STRANGER_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return False
-    return asked.returncode == 0
+        ray.init(**given, log_to_driver=False, logging_level=logging.ERROR)
+    # A start that takes too long is told with a bare Exception, and so are others of Ray's.
+    except Exception as error:
+        words = " ".join(str(error).split())[:300]
+        if address == LOCAL:
+            raise MarioError(f"no Ray of our own could be started: {words}; try again") from error
+        if type(error).__name__ == "AuthenticationError":
+            raise ConfigError(f"Ray at {address}: {words}; {TOKEN_HELP}") from error
+        hint = f"{START_HELP}; if it runs, {TOKEN_HELP}"
+        raise MarioError(f"no Ray at {address}: {words}; {hint}") from error
+
+
+def _quiet() -> None:
+    """What Ray says of lost nodes, dozens of lines, goes to our log; it has no setting for that."""
+    worker: Any = import_module("ray._private.worker")
+    worker.print_to_stdstream = _note_words
+
+
+def _note_words(data: Mapping[str, Any], **_: object) -> None:
+    log.info("Ray says", extra={"words": "\n".join(map(str, data.get("lines", ())))[:MOST_WORDS]})
 
 
 def _require_answer(address: str) -> None:
@@ -139,32 +123,22 @@ def _require_answer(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
     except (OSError, OverflowError) as error:
-        raise MarioError(f"no Ray at {address}: {error}; start it with: ray start") from error
+        raise MarioError(f"no Ray at {address}: {error}; {START_HELP}") from error
     if is_loopback(host):
         os.environ.setdefault(MANY_MACHINES, "0")
-
-
-def _prepare_token(private: Path) -> None:
-    """Whoever may read the token may run anything here: it lies in a folder of this user."""
-    for name, value in {**LOCAL_VARIABLES, MANY_MACHINES: "0"}.items():
-        os.environ.setdefault(name, value)
-    private.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-    path = private / RAY_TOKEN
-    path.unlink(missing_ok=True)
-    write_synced(path, secrets.token_hex(32).encode())
-    os.environ[TOKEN_PATH] = str(path)
 
 
 class RayCluster:
     """Implements `launch.fleet.links.Cluster`."""
 
-    def __init__(self, ray: Any) -> None:
+    def __init__(self, ray: Any, clock: Clock = time.monotonic) -> None:
         self._ray = ray
+        self._question: RepeatedQuestion[Any] = RepeatedQuestion(ray.nodes, clock)
         self.home: str = ray.get_runtime_context().get_node_id()
 
     def nodes(self) -> Sequence[NodeFacts]:
         try:
-            told = self._ray.nodes()
+            told = self._question.answer()
         except self._ray.exceptions.RayError as error:
             raise PeerUnavailable(f"Ray does not answer any more: {str(error)[:200]}") from error
         found = [

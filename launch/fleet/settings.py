@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal
 
+from common.config import Settings
 from common.config_checks import is_plain
 from common.endpoints import MAX_PORT
 from common.errors import ConfigError
-from common.settings_files import checked_section, read_sections
+from common.settings_files import checked_section, read_sections, require_known
 from launch.fleet.placement import ActorWish
 
 AUTO = "auto"
@@ -90,7 +91,10 @@ def _require_number(name: str, value: int | str) -> None:
 
 def _require_address(address: str) -> None:
     host, colon, port = address.rpartition(":")
-    if address in (LOCAL, AUTO) or (colon and host and port.isdigit() and is_plain(host)):
+    has_both = colon and host and is_plain(host) and port.isascii() and port.isdigit()
+    if has_both and not 1 <= int(port) <= MAX_PORT:
+        raise ConfigError(f"cluster.address: expected a port from 1 to {MAX_PORT}, got {address!a}")
+    if has_both or address in (LOCAL, AUTO):
         return
     raise ConfigError(f"cluster.address: expected local, auto or HOST:PORT, got {address!a}")
 
@@ -122,6 +126,9 @@ def read_cluster_file(path: str) -> ClusterFile:
     for name, remedy in ELSEWHERE.items():
         if name in sections:
             raise ConfigError(f"{path}: {remedy}")
+    known = [SECTION, *(item.name for item in fields(Settings) if item.name not in ELSEWHERE)]
+    for name in sections:
+        require_known(name, known, path)
     actor = sections.get("actor")
     if isinstance(actor, Mapping) and "actors" in actor:
         raise ConfigError(f"{path}: write the number of actors as actors = N below [cluster]")

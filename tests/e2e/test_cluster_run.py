@@ -7,9 +7,11 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from common.checkpoint_files import list_numbered, verify_checkpoint
+from common.errors import ExitCode
 from tests.cluster_scene import ClusterRun, Nodes, ray_nodes
 from tests.processes import run
 from tests.waiting import wait_until
@@ -67,6 +69,9 @@ def test_a_run_outlives_its_nodes_and_follows_them(
     verify_checkpoint(list_numbered(run_on.paths.checkpoints)[0])
     wait_until("nobody left", lambda: not run_on.left(), 10.0)
     assert "is gone" in output
+    # What Ray says of it, with its state, is in the driver's log.
+    assert "(raylet)" not in output
+    assert "Ray says" in run_on.paths.process_log("launcher-0").read_text()
     assert {"actor-1.log", "actor-2.log"} <= {p.name for p in run_on.paths.root.glob("logs/*")}
     # The lost node is shut out; what the others had was removed there when it was at home.
     assert len(list(run_on.paths.keys.glob("revoked/*.pub"))) == 1
@@ -118,3 +123,25 @@ def test_a_driver_that_is_killed_leaves_a_checkpoint_from_which_resume_goes_on(
     assert second.driver.returncode == 130, output
     assert int(list_numbered(second.paths.checkpoints)[0].name) > saved_steps
     wait_until("nobody left", lambda: not second.left(), 10.0)
+
+
+@pytest.mark.nightly
+def test_without_the_head_of_ray_the_run_saves_and_ends_before_ray_ends_it(
+    run_alone: Callable[..., ClusterRun],
+) -> None:
+    lost = run_alone()
+    lost.wait("updates", lambda: lost.metric("updates") > 20)
+    own = psutil.Process(lost.driver.pid).children(recursive=True)
+    [head] = [process for process in own if process.name() == "gcs_server"]
+
+    head.kill()
+    output, _ = lost.driver.communicate(timeout=110)
+
+    assert lost.driver.returncode == ExitCode.TEMPORARY, output
+    assert "the run ended: the head of Ray has not answered" in output
+    ends = ("stopping:", "results:", "checkpoint:")
+    assert [end for end in ends if end not in output] == []
+    verify_checkpoint(list_numbered(lost.paths.checkpoints)[0])
+    wait_until("nobody left", lambda: not lost.left(), 10.0)
+    # Neither its complaints nor its stacks are for whoever looks at the run.
+    assert "gcs" not in output.lower(), output

@@ -7,6 +7,7 @@ import pytest
 from common.cli import (
     Program,
     command_words,
+    config_path,
     flag_value,
     in_one_line,
     parse_args,
@@ -55,6 +56,35 @@ def test_without_a_config_flag_there_are_the_defaults() -> None:
 def test_a_config_file_that_is_missing_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"none\.toml"):
         settings_from_config_flag(["--config", "/nonexistent/none.toml"])
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--config"],
+        ["--config="],
+        ["--config", ""],
+        ["--config", "--actors", "3"],
+        ["--config", "a.toml", "--config"],
+        ["--config", "a.toml", "--config="],
+    ],
+)
+def test_a_config_flag_without_a_file_does_not_mean_the_defaults(argv: list[str]) -> None:
+    with pytest.raises(ConfigError, match="--config: expected the path of a file, got"):
+        config_path(argv)
+
+
+@pytest.mark.parametrize(
+    ("argv", "path"),
+    [
+        ([], None),
+        (["--actors", "3"], None),
+        (["--config", "a.toml", "--actors", "3"], "a.toml"),
+        (["--config", "--config=b.toml"], "b.toml"),
+    ],
+)
+def test_the_last_config_flag_names_the_file(argv: list[str], path: str | None) -> None:
+    assert config_path(argv) == path
 
 
 def test_flags_are_the_settings_in_kebab_case() -> None:

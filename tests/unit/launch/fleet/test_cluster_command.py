@@ -17,7 +17,7 @@ from common.errors import ConfigError, ExitCode, MarioError
 from common.run_paths import RunPaths
 from launch import cluster
 from launch.cluster import beside, meeting_place, understand, with_actors, without_flag
-from launch.fleet import commands, ray_edge
+from launch.fleet import commands, ray_access, ray_edge
 from launch.fleet.commands import scale, show_status, stop_run
 from launch.fleet.desk import Desk
 from launch.fleet.placement import ActorWish, NodeFacts
@@ -89,6 +89,10 @@ def test_a_run_that_goes_on_keeps_its_settings_also_when_the_file_names_it(tmp_p
         (["--auto-mem"], "use launch/local.py"),
         (["--dry-run"], "belongs to launch/local.py"),
         (["--config", "missing.toml"], "no configuration file at missing.toml"),
+        (["--config"], "--config: expected the path of a file, got nothing"),
+        (["--config="], "--config: expected the path of a file, got nothing"),
+        (["--config", "", "--actors", "2"], "expected the path of a file, got nothing"),
+        (["stop", "--config", "--resume"], "expected the path of a file, got --resume"),
         (["scale"], "how many? run: python launch/cluster.py scale --actors N"),
         (["status", "--run", "nobody"], "no cluster.py runs"),
         (["stop", "--run", "nobody"], "no cluster.py runs"),
@@ -103,6 +107,18 @@ def test_what_is_wrong_is_said_in_one_line(
     assert code == ExitCode.CONFIGURATION
     assert expected in said
     assert said.count("\n") == 1
+
+
+def test_help_tells_of_the_file_and_of_what_is_refused_here(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        cluster.main(["--help"])
+
+    said = " ".join(capsys.readouterr().out.partition("options")[0].split())
+    assert "--config FILE the section [cluster]" in said
+    refused = ("--lockstep", "--auto-mem", "--dry-run")
+    assert [flag for flag in refused if flag not in said.partition("refused here")[2]] == []
 
 
 def test_a_wrong_setting_in_the_file_is_told_with_the_nearest_name(
@@ -208,8 +224,8 @@ def test_sockets_get_ports_of_their_own() -> None:
 def test_every_replay_server_has_a_socket_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(ray_edge.AUTH_MODE, "token")
-    monkeypatch.setattr(ray_edge, "answers_strangers", lambda _: False)
+    monkeypatch.setenv(ray_access.AUTH_MODE, "token")
+    monkeypatch.setattr(ray_access, "answers_strangers", lambda _: False)
     present: object = Present()
     at_home = ClusterSettings(address="auto", host="127.0.0.1", keys="always")
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from common.errors import ExitCode
+from common.errors import ExitCode, PeerUnavailable
 from common.shards import shard_of
+from launch.fleet import fleet
 from launch.fleet.fleet_node import MOST_ENDS, RETURN_DEADLINE_S
 from launch.fleet.orders import Report
-from launch.fleet.placement import ActorWish
+from launch.fleet.placement import ActorWish, NodeFacts
 from tests.scripted_fleet import Stage
 
 
@@ -252,3 +254,25 @@ def test_nodes_that_come_get_no_more_actors_than_the_home_can_hold(stage: Stage)
 
     assert stage.fleet.total == 7
     assert "7 actors at most: the home can open no more files" in stage.fleet.news
+
+
+def test_a_cluster_that_does_not_answer_any_more_ends_the_run_by_its_usual_end(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def be_lost() -> Sequence[NodeFacts]:
+        raise PeerUnavailable("the head of Ray has not answered for 15 s")
+
+    monkeypatch.setattr(stage.cluster, "nodes", be_lost)
+    stage.cluster.links["n1"].is_silent = True
+    monkeypatch.setattr(fleet, "STOP_DEADLINE_S", 0.0)
+
+    stage.tick()
+    stage.fleet.stop()
+
+    assert stage.fleet.outcome is ExitCode.TEMPORARY
+    assert stage.fleet.reason.startswith("the head of Ray has not answered")
+    # The learner was told to save, and whoever wants the files of the others knows where they are.
+    assert stage.cluster.links["n0"].told[-1].finish
+    stayed = [line for line in stage.fleet.summary() if "they stay on" in line]
+    assert len(stayed) == 1
+    assert "/there/node-n1" in stayed[0]

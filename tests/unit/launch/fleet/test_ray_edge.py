@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import os
+import atexit
 import socket
-import stat
-from contextlib import nullcontext
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from common.errors import ConfigError, MarioError
-from launch.fleet import ray_edge
+from common.errors import ConfigError, MarioError, PeerUnavailable
+from launch.fleet import head_calls, ray_edge
 from launch.fleet.orders import NotPlain, Orders
 from launch.fleet.placement import NodeFacts
+from launch.fleet.ray_access import LOCAL_VARIABLES, MANY_MACHINES, TOKEN_HELP, TOKEN_PATH
 from launch.fleet.ray_edge import RayCluster, RayNode
+from tests.fake_clock import FakeClock
 
 FACTS = NodeFacts(node_id="n", address="127.0.0.1", cores=2, gpus=2)
 ORDERS = Orders(actors=[], total=1, floor=0)
@@ -46,6 +48,17 @@ class StandIn:
         self.options: dict[str, Any] = {}
         self.answer: object = None
         self.alive: list[dict[str, object]] = []
+        self.nodes_wait: threading.Event | None = None
+        self.refusal: Exception | None = None
+        self.is_shut_down = False
+        self.print_to_stdstream: Callable[..., None] = print
+
+    def init(self, **_: object) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+
+    def shutdown(self) -> None:
+        self.is_shut_down = True
 
     def remote(self, _: type) -> Any:
         names = ("tend", "read_files", "remove_files")
@@ -67,6 +80,8 @@ class StandIn:
         return self.answer
 
     def nodes(self) -> list[dict[str, object]]:
+        if self.nodes_wait is not None:
+            self.nodes_wait.wait(30.0)
         return self.alive
 
     def get_runtime_context(self) -> Any:
@@ -165,60 +180,106 @@ def test_where_no_ray_answers_one_line_says_so(tmp_path: Path) -> None:
             ray_edge.connected(address, tmp_path).__enter__()
 
 
-class RefusedToken(RayError):
+class AuthenticationError(RayError):
     pass
 
 
-def test_a_ray_that_refuses_our_token_is_told_in_one_line(
-    tmp_path: Path, ray: StandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(**_: object) -> None:
-        raise RefusedToken("no token\nwas found")
-
-    monkeypatch.setattr(ray, "init", refuse, raising=False)
-    monkeypatch.setattr(ray_edge, "import_module", lambda _: ray)
-    monkeypatch.setenv(ray_edge.ZERO_GPUS, "0")
-
-    with pytest.raises(MarioError, match="no Ray at auto: no token was found"):
-        ray_edge.connected("auto", tmp_path).__enter__()
-
-
 @pytest.mark.parametrize(
-    ("variables", "is_open", "is_refused"),
+    ("address", "raised", "expected"),
     [
-        ({}, False, True),
-        ({ray_edge.AUTH_MODE: "disabled"}, False, True),
-        ({ray_edge.AUTH_MODE: "token"}, False, False),
-        ({ray_edge.AUTH_MODE: "token"}, True, True),
-        ({ray_edge.TLS: "1"}, True, False),
+        (
+            "auto",
+            AuthenticationError("no token\nwas found"),
+            ConfigError(f"Ray at auto: no token was found; {TOKEN_HELP}"),
+        ),
+        (
+            "auto",
+            ConnectionError("nobody"),
+            MarioError(
+                f"no Ray at auto: nobody; start it with: ray start; if it runs, {TOKEN_HELP}"
+            ),
+        ),
+        (
+            "local",
+            # As Ray raises it.
+            Exception("The current node timed out during startup"),
+            MarioError(
+                "no Ray of our own could be started: The current node timed out during startup; "
+                "try again"
+            ),
+        ),
     ],
 )
-def test_keys_do_not_go_through_a_ray_that_lets_in_everybody(
-    variables: dict[str, str], is_open: bool, is_refused: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_ray_that_cannot_be_had_is_told_in_one_line(
+    address: str, raised: Exception, expected: MarioError, starting: StandIn, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(ray_edge, "answers_strangers", lambda _: is_open)
-    for name in (ray_edge.AUTH_MODE, ray_edge.TLS):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
+    starting.refusal = raised
 
-    expected = pytest.raises(ConfigError, match="lets in whoever reaches it")
-    with expected if is_refused else nullcontext():
-        ray_edge.require_guarded_ray("10.0.0.5:6379")
+    with pytest.raises(MarioError) as caught:
+        ray_edge.connected(address, tmp_path).__enter__()
+
+    assert (type(caught.value), str(caught.value)) == (type(expected), str(expected))
 
 
-def test_a_ray_of_our_own_has_a_token_that_only_we_can_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = (ray_edge.TOKEN_PATH, ray_edge.MANY_MACHINES, *ray_edge.LOCAL_VARIABLES)
-    for name in own:
+@pytest.fixture
+def starting(ray: StandIn, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """Given wherever Ray is imported; what is set for it is taken back."""
+    monkeypatch.setattr(ray_edge, "import_module", lambda _: ray)
+    own = (ray_edge.ZERO_GPUS, ray_edge.HEAD_DEADLINE, MANY_MACHINES, TOKEN_PATH)
+    for name in (*own, *LOCAL_VARIABLES):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
+    return ray
 
-    ray_edge._prepare_token(tmp_path)
 
-    path = Path(os.environ[ray_edge.TOKEN_PATH])
-    assert os.environ[ray_edge.AUTH_MODE] == "token"
-    assert path.parent == tmp_path
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert len(path.read_text()) == 64
+def test_what_ray_says_of_lost_nodes_goes_to_the_log(
+    starting: StandIn,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+
+    with ray_edge.connected("auto", tmp_path):
+        # As Ray's own thread calls it.
+        starting.print_to_stdstream(
+            {"lines": ["Raylet is terminated\n[state-dump]"], "pid": "raylet", "is_err": False},
+            ignore_prefix=False,
+        )
+
+    assert capsys.readouterr() == ("", "")
+    assert "[state-dump]" in str(vars(caplog.records[-1]))
+    assert starting.is_shut_down
+
+
+def test_a_ray_that_does_not_let_go_holds_up_nobody_for_long(
+    starting: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[object] = []
+    release = threading.Event()
+    monkeypatch.setattr(starting, "shutdown", lambda: release.wait(30.0))
+    monkeypatch.setattr(ray_edge, "SHUTDOWN_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(atexit, "register", left.append)
+
+    with ray_edge.connected("auto", tmp_path):
+        pass
+
+    release.set()
+    assert left == [ray_edge._leave_at_once]
+
+
+def test_a_head_that_is_gone_is_no_answer_from_its_nodes(
+    ray: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, clock = threading.Event(), FakeClock()
+    cluster = RayCluster(ray, clock)
+    assert cluster.nodes() == []
+    monkeypatch.setattr(head_calls, "GLANCE_S", 0.01)
+    ray.nodes_wait = release
+    assert cluster.nodes() == []
+
+    clock.advance(head_calls.PATIENCE_S)
+
+    with pytest.raises(PeerUnavailable, match="the head of Ray"):
+        cluster.nodes()
+    release.set()

@@ -32,18 +32,22 @@ Lines = Sequence[Mapping[str, object]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapPlan:
     precision: Precision = "off"
-    seconds: float = 40.0
+    seconds: float = 60.0
     """That the learner process is watched."""
     env: EnvSettings = field(default_factory=EnvSettings)
     """Whose observations it trains on."""
 
     @property
     def settings(self) -> Settings:
-        """Learning never waits for play, and between two lines there is at most one checkpoint."""
+        """Learning never waits for play, and between two lines there is at most one checkpoint.
+
+        Lines come as often as in a run, for each of them is a gap of its own.
+        """
         base = Settings()
+        interval_s = min(base.run.metrics_interval_s, self.seconds / 4)
         return replace(
             base,
-            run=replace(base.run, device="cpu", metrics_interval_s=min(1.0, self.seconds / 4)),
+            run=replace(base.run, device="cpu", metrics_interval_s=interval_s),
             env=self.env,
             actor=ActorSettings(actors=1),
             replay=ReplaySettings(
@@ -53,7 +57,7 @@ class GapPlan:
             ),
             learner=LearnerSettings(
                 mixed_precision=self.precision,
-                checkpoint_interval_s=min(5.0, self.seconds / 2),
+                checkpoint_interval_s=2 * interval_s,
                 keep_checkpoints=1_000,
             ),
             evaluation=replace(base.evaluation, eval_interval_agent_steps=NO_MILESTONE_AGENT_STEPS),

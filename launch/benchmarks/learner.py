@@ -61,7 +61,7 @@ def run(effort: Effort) -> Result:
     gaps = [
         row
         for precision in (precisions[-1:] if effort.quick else precisions)
-        for row in gap_rows(GapPlan(precision=precision, seconds=effort.seconds(40.0, 6.0)))
+        for row in gap_rows(GapPlan(precision=precision, seconds=effort.seconds(60.0, 6.0)))
     ]
     rows = [*updates.rows, *limits, *threads.rows, *operators, *gaps]
     return Result(rows, (*updates.notes, *threads.notes))

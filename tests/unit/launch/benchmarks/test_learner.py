@@ -235,7 +235,7 @@ def test_the_gaps_are_measured_in_each_precision_or_quickly_in_the_last(
 
     assert [(plan.precision, plan.seconds) for plan in plans] == [
         ("bfloat16", 6.0),
-        ("off", 40.0),
-        ("bfloat16", 40.0),
+        ("off", 60.0),
+        ("bfloat16", 60.0),
     ]
     assert [row.contender for row in result.rows][-2:] == ["gaps of off", "gaps of bfloat16"]

@@ -123,6 +123,20 @@ def test_one_call_of_a_kind_is_on_its_way_at_a_time(ray: StandIn) -> None:
     assert len(ray.calls) == 2
 
 
+def test_the_same_orders_are_told_twice_a_second_and_new_ones_at_once(ray: StandIn) -> None:
+    clock = FakeClock()
+    node = RayNode(ray, FACTS, is_home=False, clock=clock)
+    ray.answer = {}
+
+    for _ in range(6):
+        node.tend(ORDERS)
+        clock.advance(0.125)
+    assert len(ray.calls) == 2
+
+    node.tend(Orders(actors=[], total=2, floor=0))
+    assert len(ray.calls) == 3
+
+
 def test_a_node_that_is_gone_is_no_error(ray: StandIn) -> None:
     node = RayNode(ray, FACTS, is_home=False)
     ray.answer = RayError("the node died")

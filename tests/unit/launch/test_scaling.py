@@ -155,4 +155,4 @@ def test_what_makes_no_sense_is_refused(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["--rate", "0"]) == 2
     assert "--rate must be between" in capsys.readouterr().err
     assert main(["--rate", "200"]) == 2
-    assert "--rate must be at most --actor-agent-steps-per-s (153)" in capsys.readouterr().err
+    assert "--rate must be at most --actor-agent-steps-per-s (162)" in capsys.readouterr().err

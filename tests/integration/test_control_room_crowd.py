@@ -91,7 +91,10 @@ def test_of_500_viewers_at_once_200_are_served_and_the_others_told_to_come_later
 
     wait_until("a new stream", lambda: stream_status(room.port) == 200)
 
-    assert answers == {200: STREAMS, 503: CROWD - STREAMS}
+    assert answers.keys() == {200, 503}
+    # The stream that warmed the room up may still be counted when the crowd comes.
+    assert STREAMS - 1 <= answers[200] <= STREAMS
+    assert answers.total() == CROWD
     assert refused == 503
     assert grown_mb < MOST_GROWTH_MB
     assert room.get("/api/runs/r/state").status_code == 200

@@ -50,7 +50,7 @@ class EvenLayers(LayerWeights):
     def __init__(self, network: QuantileNetwork) -> None:
         super().__init__(network, next(network.parameters()).dtype)
         hidden = self.network.hidden
-        columns = -(-hidden.in_features // EVEN_COLUMNS) * EVEN_COLUMNS
+        columns = even_columns(hidden.in_features)
         # Without the usual draw: random numbers of a run are not for weights that are not used.
         wider: nn.Linear = nn.utils.skip_init(  # type: ignore[no-untyped-call] # torch's own gap
             nn.Linear, columns, hidden.out_features
@@ -65,3 +65,8 @@ class EvenLayers(LayerWeights):
             for mine, theirs in zip(self.parameters, self._followed, strict=True)
         ]
         self.follow()
+
+
+def even_columns(columns: int) -> int:
+    """So many, or up to the next multiple of `EVEN_COLUMNS`."""
+    return -(-columns // EVEN_COLUMNS) * EVEN_COLUMNS

@@ -6,14 +6,13 @@ Decision 0029 rests on these: the first convolution, and a hidden layer whose ro
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
 
 import torch
 from torch import Tensor, nn
 
 from common.networks import QuantileNetwork
 from launch.benchmarks.measure import Contender, Work
-
-EVEN_COLUMNS = 16
 
 
 def layout_contenders(name: str, network: QuantileNetwork, batch_size: int) -> dict[str, Contender]:
@@ -22,7 +21,7 @@ def layout_contenders(name: str, network: QuantileNetwork, batch_size: int) -> d
     pixels = torch.rand(batch_size, first.in_channels, 84, 84)
     beside = pixels.contiguous(memory_format=torch.channels_last)
     uneven = network.hidden.in_features
-    even = -(-uneven // EVEN_COLUMNS) * EVEN_COLUMNS
+    even = import_module("learner.layer_weights").even_columns(uneven)
     works: dict[str, dict[str, Work]] = {
         "first convolution": {
             "channels apart": weight_gradient(first, pixels),

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from common.errors import BadMessage
-from common.field_checks import check_fields
+from common.field_checks import check_fields, field_checkers
 from common.messages import (
     MAX_ARRAYS,
     MAX_FRAME_BYTES,
@@ -28,13 +28,15 @@ from common.messages import (
     PROTOCOL_VERSION,
     Message,
 )
+from common.specs import DataSpec
 
 Buffer = bytes | bytearray | memoryview
 Array = npt.NDArray[Any]
 
 DTYPES = {"u1": np.uint8, "u2": np.uint16, "i8": np.int64, "f4": np.float32}
 """Little-endian types that may cross the wire; anything else is refused."""
-DTYPE_CODES = {np.dtype(kind): code for code, kind in DTYPES.items()}
+DTYPE_CODES = {np.dtype(kind).str: code for code, kind in DTYPES.items()}
+"""By NumPy's word for the type: a type itself takes long to look up."""
 MAX_DIMENSIONS = 4
 LAST_UNSEALED_VERSION = 3
 """Headers of this version and older ones had no checksum."""
@@ -52,18 +54,24 @@ class Received:
 
 def encode(message: Message, arrays: Mapping[str, Array] | None = None) -> list[Buffer]:
     """Header frame and array frames. The arrays are not copied: keep them until they are sent."""
+    kind: type = type(message)
     ordered = [np.ascontiguousarray((arrays or {})[name]) for name in message.arrays]
-    views: list[Buffer] = [array.reshape(-1).view(np.uint8).data for array in ordered]
+    views: list[Buffer] = [array.data.cast("B") for array in ordered]
     header = {
         "v": PROTOCOL_VERSION,
         "t": message.tag,
-        "f": asdict(message),
+        "f": {name: _plain(getattr(message, name)) for name in field_checkers(kind)},
         "a": [
-            [DTYPE_CODES[array.dtype], list(array.shape), zlib.crc32(view)]
+            [DTYPE_CODES[array.dtype.str], list(array.shape), zlib.crc32(view)]
             for array, view in zip(ordered, views, strict=True)
         ],
     }
     return [seal(msgpack.packb(header)), *views]
+
+
+def _plain(value: object) -> object:
+    """Most fields are numbers and words, which a copy of the whole message would copy too."""
+    return asdict(value) if isinstance(value, DataSpec) else value
 
 
 def decode(frames: Sequence[Buffer]) -> Received:

@@ -28,6 +28,8 @@ FOR_OTHERS = 0o077
 KEY_CHARS = 40
 REMEDY = "make them with: python launch/keys.py init"
 MAX_ALLOWED = 10_000
+MAX_CONNECTIONS = 4_096
+"""That a server with keys holds at a time, whoever they are."""
 KEY = re.compile(rb"[0-9a-zA-Z.:+=^!/*?&<>()\[\]{}@%$#-]{40}")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 

@@ -53,7 +53,8 @@ def _may_copy(frames: Frames) -> bool:
 def _receive(
     socket: zmq.Socket[bytes], timeout_ms: int, guard: Gatekeeper | None = None
 ) -> list[Buffer] | None:
-    if timeout_ms > 0 and not socket.poll(timeout_ms):
+    has_news = socket.poll(timeout_ms) if timeout_ms > 0 else _has_news(socket)
+    if not has_news:
         return None
     try:
         part = socket.recv(flags=zmq.DONTWAIT, copy=False)
@@ -68,6 +69,11 @@ def _receive(
     if guard is not None and not guard.is_allowed(_key_of(part)):
         return None
     return [frame.buffer for frame in kept]
+
+
+def _has_news(socket: zmq.Socket[bytes]) -> bool:
+    """Loops look in every turn, so not by a receive that fails: that costs more than double."""
+    return bool(int(socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
 
 
 def _key_of(frame: zmq.Frame) -> bytes:
@@ -213,14 +219,8 @@ class ZmqSubscriber:
 
     def newest(self, timeout_ms: int) -> Buffer | None:
         self._check()
-        if timeout_ms == 0 and not self._has_news():
-            return None
         frames = _receive(self._socket, timeout_ms)
         return None if frames is None else frames[0]
-
-    def _has_news(self) -> bool:
-        """An actor asks in every agent step, so not by a receive that fails: that costs double."""
-        return bool(int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
 
     def close(self) -> None:
         self._socket.close(linger=0)

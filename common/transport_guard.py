@@ -23,7 +23,7 @@ from zmq.utils import z85
 from zmq.utils.monitor import parse_monitor_message
 
 from common.errors import ConfigError
-from common.keys import AllowedKeys, KeyFolder
+from common.keys import MAX_CONNECTIONS, AllowedKeys, KeyFolder
 from common.logs import RareLog
 from common.transport_keys import lock_client, lock_server, require_curve
 
@@ -34,7 +34,6 @@ BELL_ENDPOINT = "inproc://guard-bell"
 POLL_MS = 100
 RECHECK_INTERVAL_S = 0.5
 CLOSE_TIMEOUT_S = 5.0
-MAX_CONNECTIONS = 4_096
 UNKNOWN_ADDRESS = "unknown"
 ACCEPTED, TEMPORARY, REFUSED = b"200", b"300", b"400"
 """Answers to libzmq; after a temporary one the peer tries again."""

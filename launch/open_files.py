@@ -7,7 +7,7 @@ import resource
 import sys
 
 from common.errors import ConfigError
-from common.transport_guard import MAX_CONNECTIONS
+from common.keys import MAX_CONNECTIONS
 
 RESERVE = 128
 """Libraries, logs, checkpoints and the moments in which a process is started."""

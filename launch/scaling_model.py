@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from common.config import Settings
 from common.config_learning import MAX_SHARDS
 from common.config_play import MAX_ACTORS
+from common.keys import MAX_CONNECTIONS
 from common.ranks import MAX_RANKS
-from common.transport_guard import MAX_CONNECTIONS
 
 BUSY = 0.7
 """Share of a core or a network that is planned with: beyond it answers are late."""

@@ -28,7 +28,6 @@ from common.shared_files import remove_shared, shared_prefix
 from launch.advisor import Advisor
 from launch.exports import export_news, exporting
 from launch.live_view import ProcessRow, Snapshot, View, open_view
-from launch.lockstep import Lockstep
 from launch.memory_watch import MemoryWatch
 from launch.plan import plan_processes
 from launch.reaper import reaper
@@ -259,6 +258,9 @@ def _explain(session: Session, supervisor: Supervisor) -> None:
 
 def run_lockstep(session: Session) -> ExitCode:
     """The same in this process."""
+    # Here, because `--help` should not wait for NumPy.
+    from launch.lockstep import Lockstep  # noqa: PLC0415
+
     resume = Path(session.resume.path) if session.resume is not None else None
     view = open_view(session.console, plain=session.plain)
     shown_s = -SHOW_INTERVAL_S

@@ -134,7 +134,7 @@ class Learner:
             # Those that only look are the same, or the network itself.
             self._trained_layers.follow()
             terms = self._loss_terms(batch)
-        means = torch.stack((terms.loss.detach(), terms.q_mean))
+            means = torch.stack((terms.loss.detach(), terms.q_mean))
         grad_norm = self._apply_gradient(terms.loss, means)
         with self.timer.phase("device"):
             # The only transfer of an update: all that the host wants to know in three numbers.

@@ -14,8 +14,8 @@ from typing import Any
 
 from common.config_learning import MAX_SHARDS
 from common.config_play import MAX_ACTORS
+from common.keys import MAX_CONNECTIONS
 from common.ranks import MAX_RANKS
-from common.transport_guard import MAX_CONNECTIONS
 from launch.scaling import Page, ScalingArgs
 from launch.scaling_model import BUSY, Measured, World
 from tests.configuration_table import write_blocks

@@ -51,14 +51,18 @@ def run_both(plan: ClusterPlan) -> Result:
     if find_spec("ray") is None:
         return Result([], (missing_note("Ray", "cluster"),))
     values: dict[tuple[str, str], list[float]] = defaultdict(list)
+    cores: dict[str, list[float]] = defaultdict(list)
     for _ in range(plan.rounds):
         for name, module in LAUNCHERS.items():
             told = watch_run(plan.words, plan.seconds, settle_s=plan.settle_s, launcher=module)
             figures = require_figures(told, name)
             for counter in SPEEDS:
                 values[counter, name].append(figures.per_second(counter))
+            for program, used in figures.cores.items():
+                cores[f"{name}: processor of {program}"].append(used)
     rows = [
         figure(name, found, SPEEDS[counter], group=counter)
         for (counter, name), found in values.items()
     ]
-    return Result(against_first(sorted(rows, key=lambda row: list(SPEEDS).index(row.group))))
+    speeds = against_first(sorted(rows, key=lambda row: list(SPEEDS).index(row.group)))
+    return Result([*speeds, *(figure(name, used, "core") for name, used in cores.items())])

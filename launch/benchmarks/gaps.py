@@ -1,6 +1,7 @@
 """A part of the benchmark `learner`: the gaps between the updates of a real learner process.
 
-It is fed by a real replay server that always has data, and tells of its time in metrics.jsonl: each
+It is fed by a real replay server that always has data, into which steps come as fast as actors play
+and with their priority; it tells of its time in metrics.jsonl: each
 line is about the time since the line before it.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from itertools import pairwise
 
 from common.config import ActorSettings, EnvSettings, LearnerSettings, ReplaySettings, Settings
@@ -71,7 +73,8 @@ def gap_rows(plan: GapPlan) -> list[Row]:
         scene.start_program("replay_server")
         threads = learner_thread_count(settings.learner.learner_threads)
         scene.start_program("learner", "--resume", "none", threads=threads)
-        job = {"config": str(scene.paths.config), "index": 0}
+        niceness = import_module("actor.main").ACTOR_NICENESS
+        job = {"config": str(scene.paths.config), "index": 0, "niceness": niceness}
         sender = Talker(scene, "sender-0", "launch.benchmarks.sender", job)
         sender.tell({"seconds": START_DEADLINE_S + plan.seconds, "agent_steps_per_s": 1_000})
         has_learned = "the first update"

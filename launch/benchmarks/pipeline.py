@@ -104,6 +104,7 @@ def run_pipeline(plan: PipelinePlan) -> tuple[Result, dict[str, Shares]]:
     notes = (missing_note("Stable-Baselines3"),) if is_missing else ()
     references = {} if is_missing else plan.references
     speeds: dict[str, list[float]] = defaultdict(list)
+    cores: dict[str, list[float]] = defaultdict(list)
     shares: dict[str, Shares] = {}
     for core in [core for _ in range(plan.rounds) for core in plan.cores]:
         for name, our_network in references.items():
@@ -114,9 +115,12 @@ def run_pipeline(plan: PipelinePlan) -> tuple[Result, dict[str, Shares]]:
             figures = require_figures(plan.watch(words, core), name)
             speeds[title].append(figures.per_second("global_step"))
             shares[title] = {part: figures.shares(part) for part in PARTS}
+            for program, used in figures.cores.items():
+                cores[f"{title}: processor of {program}"].append(used)
     rows = [figure(name, values, SPEED, group="speed") for name, values in speeds.items()]
     parts = [row for title, told in shares.items() for row in share_rows(title, told)]
-    return Result([*against_first(rows), *parts], notes), shares
+    used_rows = [figure(name, values, "core") for name, values in cores.items()]
+    return Result([*against_first(rows), *used_rows, *parts], notes), shares
 
 
 def share_rows(title: str, shares: Shares) -> list[Row]:

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from common.config import Settings
@@ -16,6 +16,7 @@ from common.errors import BenchmarkFailed
 from common.jsonl import last_record, read_jsonl
 from common.phases import PHASES
 from common.run_paths import RunPaths
+from launch.benchmarks.processor import cores_between, worked
 from launch.benchmarks.scene import Scene
 
 START_DEADLINE_S = 180.0
@@ -23,6 +24,7 @@ STOP_DEADLINE_S = 40.0
 LONGEST_RUN_MINUTES = 20.0
 RUN = "benchmark"
 LOCAL = "launch.local"
+LAUNCHER = "launcher"
 ROLES = {"actors": "actor", "replay": "replay_server", "learner": "learner"}
 Lines = Sequence[Mapping[str, object]]
 
@@ -35,6 +37,8 @@ class RunFigures:
     beats: Mapping[str, Lines]
     """Heartbeats of every process of a part."""
     duration_s: float
+    cores: Mapping[str, float] = field(default_factory=dict)
+    """Processor seconds per second of each program, where they were looked at."""
 
     def per_second(self, counter: str) -> float:
         if len(self.metrics) < 2:  # noqa: PLR2004 - a rate needs two readings
@@ -74,7 +78,7 @@ def launched(
         # The limit ends a run whose benchmark was killed before it could.
         limit = ("--max-minutes", str(longest_minutes))
         place = ("--runs-dir", name, "--run", RUN, "--plain", *limit)
-        process = scene.start("launcher", ["-m", launcher, *words, *place])
+        process = scene.start(LAUNCHER, ["-m", launcher, *words, *place])
         try:
             yield scene
         finally:
@@ -99,13 +103,16 @@ def watch_run(
         paths = scene.paths
         scene.wait_until("the first update", lambda: count_updates(paths) > 0, START_DEADLINE_S)
         scene.pause(settle_s)
-        began_s, began_at = time.monotonic(), time.time()
+        launcher_pid = scene.processes[LAUNCHER].pid
+        began_s, began_at, before = time.monotonic(), time.time(), worked(launcher_pid)
         scene.wait_until(
             "the end of the window",
             _both(lambda: time.monotonic() - began_s >= seconds, lambda: _lines(paths) > 1),
             seconds + START_DEADLINE_S,
         )
-        return read_figures(paths, began_at, time.monotonic() - began_s)
+        elapsed_s = time.monotonic() - began_s
+        cores = cores_between(before, worked(launcher_pid), elapsed_s)
+        return replace(read_figures(paths, began_at, elapsed_s), cores=cores)
 
 
 def read_figures(paths: RunPaths, since: float, duration_s: float) -> RunFigures:

@@ -7,6 +7,7 @@ was stored or taken.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from importlib import import_module
@@ -95,6 +96,7 @@ def push_plainly(endpoint: str, frames: list[Any], seconds: float) -> int:
 
 def main() -> int:
     job = json.loads(sys.argv[1])
+    os.nice(job.get("niceness", 0))
     sender = Sender(job["config"], job["index"])
     for command in commands():
         seconds = command["seconds"]

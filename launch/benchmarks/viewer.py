@@ -1,12 +1,15 @@
 """Viewers of a control room without a browser: they ask for what an open page asks for, as often.
 
-What is shown is not drawn, so the cost of a browser is not in what they measure.
+What is shown is not drawn, so the cost of a browser is not in what they measure. They stand for
+people at other machines: their threads have the lowest priority, so that they take from a run what
+it leaves, while the control room has its own.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import threading
 import time
@@ -20,6 +23,7 @@ LEAST_PAUSE_S: Final = 0.04
 LIST_PERIOD_S: Final = 10.0
 """The periods are those of `assets/js/live.js` and `app.js`."""
 TIMEOUT_S: Final = 30.0
+LOWEST_PRIORITY: Final = 19
 OK: Final = 200
 ENDED: Final = "the stream of events has ended"
 Work = Callable[[HTTPConnection], None]
@@ -71,6 +75,8 @@ class Viewer:
             thread.join(TIMEOUT_S)
 
     def _guarded(self, work: Work) -> None:
+        # On Linux that is the priority of this thread alone.
+        os.nice(LOWEST_PRIORITY)
         connection = connect(self.port)
         try:
             work(connection)

@@ -14,7 +14,6 @@ from launch.fleet.fleet_node import FleetNode
 from launch.fleet.node_keys import KEYS_FOLDER, NodeKeys
 from launch.fleet.orders import GOES_ON, Begin
 from launch.fleet.placement import NodeFacts
-from launch.learner_control import ask_learner, request_for
 from launch.run_dir import write_config
 from launch.session import Session
 
@@ -102,6 +101,9 @@ class FleetHome:
         if not self._untold or now < self._tell_s:
             return
         self._tell_s = now + TELL_AGAIN_S
+        # Here, because `--help` should wait for neither NumPy nor ZeroMQ.
+        from launch.learner_control import ask_learner, request_for  # noqa: PLC0415
+
         settings = self.session.settings
         request = request_for(settings, "environments", float(settings.actor.num_envs), WHO)
         try:

@@ -89,7 +89,7 @@ def test_arrays_have_the_names_types_and_dimensions_of_the_message(tag: str) -> 
     arrays = example_arrays(tag)
     assert [name for name, _, _ in listed] == list(MESSAGES[tag].arrays)
     for name, code, sides in listed:
-        assert code == DTYPE_CODES[arrays[name].dtype], name
+        assert code == DTYPE_CODES[arrays[name].dtype.str], name
         assert len(sides.split(",")) == arrays[name].ndim, name
 
 

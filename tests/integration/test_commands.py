@@ -29,12 +29,14 @@ runpy.run_path(command, run_name="__main__")
 """Starts a command and sends Ctrl-C as soon as it listens."""
 ASKED_FOR_HELP = """
 import atexit, os, runpy, sys
-atexit.register(lambda: print("torch loaded:", "torch" in sys.modules))
+atexit.register(lambda: print("loaded:", sorted({"numpy", "torch"} & sys.modules.keys())))
 command = sys.argv.pop(1)
 sys.path.insert(0, os.path.dirname(command))
 runpy.run_path(command, run_name="__main__")
 """
-"""Starts a command and says at the end whether it has waited for torch."""
+"""Starts a command and says at the end what it has waited for."""
+LARGEST = ("launch/local.py", "launch/cluster.py")
+"""Their flags alone take long enough."""
 IMPATIENT = ("launch/metrics_summary.py", "launch/backfill_global_step.py", "launch/local.py")
 
 
@@ -50,7 +52,8 @@ def test_help_shows_examples_and_does_not_wait_for_torch(command: Path) -> None:
 
     assert code == 0, output
     assert "Examples:" in output
-    assert "torch loaded: False" in output
+    assert "loaded: []" in output or "loaded: ['numpy']" in output
+    assert "loaded: []" in output or str(command) not in LARGEST
 
 
 @pytest.mark.parametrize("command", IMPATIENT)

@@ -5,7 +5,8 @@ import resource
 import pytest
 
 from common.errors import ConfigError
-from common.transport_guard import MAX_CONNECTIONS, connection_limit
+from common.keys import MAX_CONNECTIONS
+from common.transport_guard import connection_limit
 from launch.open_files import (
     PER_PROCESS,
     RESERVE,

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 import pytest
 
 from common.config import Settings
-from common.transport_guard import MAX_CONNECTIONS
+from common.keys import MAX_CONNECTIONS
 from launch.benchmarks.blocks import random_block
 from launch.scaling import main
 from launch.scaling_model import Measured, World, answer_for, block_bytes, loads_of

@@ -13,6 +13,7 @@ from common.lifecycle import StopFlag
 from common.messages import ControlReply, ControlRequest
 from common.run_paths import RunPaths
 from common.settings_files import load_settings
+from launch import learner_control
 from launch.fleet import home as home_module
 from launch.fleet.fleet_node import FleetNode
 from launch.fleet.home import FleetHome
@@ -120,7 +121,7 @@ def test_those_who_start_and_those_who_play_are_told_the_number(
     home: FleetHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learner = Learner()
-    monkeypatch.setattr(home_module, "ask_learner", learner)
+    monkeypatch.setattr(learner_control, "ask_learner", learner)
     monkeypatch.setattr(home_module, "TELL_AGAIN_S", 0.0)
     actor = replace(home.session.settings.actor, envs_per_actor=2)
     home.session.settings = replace(home.session.settings, actor=actor)

@@ -23,7 +23,7 @@ from common.run_paths import RunPaths
 
 SOCKET_VARIABLE: Final = "WARPZONE_DASHBOARD_SOCKET"
 """The descriptor of the socket that the launcher has opened: its address is known at once."""
-LOW_PRIORITY: Final = 5
+LOW_PRIORITY: Final = 10
 """Whoever looks must not slow down who plays and learns."""
 STOP_DEADLINE_S: Final = 3.0
 WATCH_INTERVAL_S: Final = 0.5

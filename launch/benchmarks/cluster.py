@@ -1,8 +1,12 @@
-"""The benchmark `cluster`: the same run under `launch/cluster.py` and under `launch/local.py`."""
+"""The benchmark `cluster`: the same run under `launch/cluster.py` and under `launch/local.py`.
+
+Every second round has the other order, so that a machine that becomes slower favours neither.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -47,13 +51,13 @@ def run(effort: Effort) -> Result:
 
 
 def run_both(plan: ClusterPlan) -> Result:
-    """In turn, so that noise hits both alike."""
+    """In turn, so that noise hits both alike; the shares are those of each round."""
     if find_spec("ray") is None:
         return Result([], (missing_note("Ray", "cluster"),))
     values: dict[tuple[str, str], list[float]] = defaultdict(list)
     cores: dict[str, list[float]] = defaultdict(list)
-    for _ in range(plan.rounds):
-        for name, module in LAUNCHERS.items():
+    for number in range(plan.rounds):
+        for name, module in list(LAUNCHERS.items())[:: -1 if number % 2 else 1]:
             told = watch_run(plan.words, plan.seconds, settle_s=plan.settle_s, launcher=module)
             figures = require_figures(told, name)
             for counter in SPEEDS:
@@ -65,4 +69,16 @@ def run_both(plan: ClusterPlan) -> Result:
         for (counter, name), found in values.items()
     ]
     speeds = against_first(sorted(rows, key=lambda row: list(SPEEDS).index(row.group)))
-    return Result([*speeds, *(figure(name, used, "core") for name, used in cores.items())])
+    other = list(LAUNCHERS)[-1]
+    shares = [
+        figure(f"{unit}: share that {other} has", _ratios(values, counter), "share")
+        for counter, unit in SPEEDS.items()
+    ]
+    used_rows = [figure(name, used, "core") for name, used in cores.items()]
+    return Result([*speeds, *shares, *used_rows])
+
+
+def _ratios(values: Mapping[tuple[str, str], list[float]], counter: str) -> list[float]:
+    """Of the two runs of each round."""
+    reference, other = (values[counter, name] for name in LAUNCHERS)
+    return [one / two for one, two in zip(other, reference, strict=True)]

@@ -19,6 +19,8 @@ from launch.control_room.run_reader import RunReader
 
 MAX_STREAMS: Final = 200
 POLL_S: Final = 0.5
+MAX_EVENTS_PER_S: Final = 100
+"""Of all streams together: a crowd is told less often, and costs the run beside it no more."""
 KEEP_ALIVE_S: Final = 15.0
 SEND_DEADLINE_S: Final = 20.0
 RETRY_MS: Final = 2_000
@@ -38,6 +40,11 @@ class StreamCount:
     def is_full(self) -> bool:
         return self.open >= self.limit
 
+    @property
+    def pause_s(self) -> float:
+        """Of one stream, between two looks at what is new."""
+        return max(POLL_S, self.open / MAX_EVENTS_PER_S)
+
 
 class SharedEvents:
     """The newest event of a run as bytes, made once for all its viewers."""
@@ -47,9 +54,21 @@ class SharedEvents:
         self._life = life
         """Tells this start of the control room from others: revisions begin anew."""
         self._made: tuple[str, bytes] = ("", b"")
+        self._look: asyncio.Future[tuple[str, bytes]] | None = None
+        self._look_again_s = 0.0
+        """By the clock of the loop."""
 
-    def newest(self) -> tuple[str, bytes]:
-        """Id and bytes of the event. Looks at files: not for the thread of the loop."""
+    async def newest(self) -> tuple[str, bytes]:
+        """Id and bytes of the event; one look serves all who ask until the next is due."""
+        now_s = asyncio.get_running_loop().time()
+        if self._look is None or (self._look.done() and now_s >= self._look_again_s):
+            self._look_again_s = now_s + POLL_S
+            self._look = asyncio.ensure_future(asyncio.to_thread(self.look))
+        # Whoever leaves while waiting must not take the look from the others.
+        return await asyncio.shield(self._look)
+
+    def look(self) -> tuple[str, bytes]:
+        """Looks at files: not for the thread of the loop."""
         self._reader.look()
         event_id = f"{self._life}-{self._reader.revision}"
         if self._made[0] != event_id:
@@ -89,7 +108,7 @@ class EventStream(Response):
     async def _follow(self, send: Send, gone: asyncio.Future[None]) -> None:
         silent_s = 0.0
         while not gone.done() and not self._count.is_ending:
-            event_id, event = await asyncio.to_thread(self._events.newest)
+            event_id, event = await self._events.newest()
             if event_id != self._seen:
                 self._seen, silent_s = event_id, 0.0
                 await self._send(send, event)
@@ -99,8 +118,9 @@ class EventStream(Response):
             if not self._is_there():
                 await self._send(send, b"event: gone\ndata: {}\n\n", more=False)
                 return
-            await asyncio.wait([gone], timeout=POLL_S)
-            silent_s += POLL_S
+            pause_s = self._count.pause_s
+            await asyncio.wait([gone], timeout=pause_s)
+            silent_s += pause_s
         await self._send(send, b"", more=False)
 
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:

@@ -120,7 +120,9 @@ class Node:
         # At home the driver has written the file itself, which is also that of the learner.
         if orders.total != self._settings.actor.actors:
             self._note_total(orders.total, is_new=not begin.is_home)
-        self._supervisor.add([spec for spec in self._planned() if spec.name in wanted - present])
+        # Orders come all the time, and nearly always everybody is here.
+        if missing := wanted - present:
+            self._supervisor.add([spec for spec in self._planned() if spec.name in missing])
 
     def _note_total(self, total: int, *, is_new: bool) -> None:
         """Who is started from now on reads how many actors there are."""

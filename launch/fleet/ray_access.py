@@ -34,7 +34,10 @@ PROBE_TIMEOUT_S = 20.0
 LOCAL_VARIABLES = {
     AUTH_MODE: "token",
     "RAY_USAGE_STATS_ENABLED": "0",
+    # A process that Ray keeps ready for every core takes some of it and is never used.
+    "RAY_num_workers_soft_limit": "0",
 }
+"""For a Ray of our own; what the user has set stays."""
 MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """With 0 Ray keeps to loopback, on Linux as well; otherwise it makes another address of it."""
 TOKEN_HELP = "give this command the token of its head (docs/cluster.md#keys-and-tokens)"  # noqa: S105 # a hint

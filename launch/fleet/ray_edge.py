@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -181,18 +182,19 @@ class RayNode:
             .remote()
         )
         self._pending: dict[str, Any] = {}
-        self._told: tuple[object, float] = (None, 0.0)
-        """The newest orders, and when they were told."""
+        self._told: tuple[Orders | None, float] = (None, 0.0)
+        """The newest orders but for their floor, and when they were told."""
         self._rare = RareLog()
 
     def tend(self, orders: Orders) -> Report | None:
-        words, now_s = orders.to_plain(), self._clock()
+        # The floor rises with the clock, and one of a moment ago is as good.
+        same, now_s = replace(orders, floor=0), self._clock()
         if "tend" not in self._pending:
             told, told_s = self._told
-            if words == told and now_s - told_s < TEND_INTERVAL_S:
+            if same == told and now_s - told_s < TEND_INTERVAL_S:
                 return None
-            self._told = (words, now_s)
-        answer = self._ask("tend", words)
+            self._told = (same, now_s)
+        answer = self._ask("tend", orders.to_plain())
         return Report.from_plain(answer) if isinstance(answer, dict) else None
 
     def read_files(self, root: str, marks: Marks, *, is_last: bool = False) -> Pieces | None:

@@ -133,7 +133,7 @@ def test_a_client_that_stops_reading_is_let_go(
     monkeypatch.setattr(event_stream, "SEND_DEADLINE_S", 1.0)
     monkeypatch.setattr(event_stream, "POLL_S", 0.0)
     monkeypatch.setattr(
-        event_stream.SharedEvents, "newest", lambda _: (str(time.monotonic()), b"x" * 2**20)
+        event_stream.SharedEvents, "look", lambda _: (str(time.monotonic()), b"x" * 2**20)
     )
     streams = StreamCount()
     with served_room(folder, streams=streams) as port:

@@ -249,8 +249,10 @@ def test_cluster_compares_both_launchers_in_turn(
 
     result = run_both(ClusterPlan(words=(), rounds=2))
 
-    assert started == ["launch.local", "launch.cluster"] * 2
-    assert [row.unit for row in result.rows] == ["agent step/s"] * 2 + ["update/s"] * 2
-    assert [row.ratio for row in result.rows] == [1.0] * 4
+    assert started == ["launch.local", "launch.cluster", "launch.cluster", "launch.local"]
+    units = ["agent step/s"] * 2 + ["update/s"] * 2 + ["share"] * 2
+    assert [row.unit for row in result.rows] == units
+    assert [row.ratio for row in result.rows[:4]] == [1.0] * 4
+    assert [row.median for row in result.rows[4:]] == [1.0] * 2
     monkeypatch.setattr(cluster, "find_spec", lambda _name: None)
     assert "warpzone[cluster]" in run_both(ClusterPlan(words=())).notes[0]

@@ -6,6 +6,7 @@ import atexit
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,7 +45,7 @@ class StandIn:
     exceptions = SimpleNamespace(RayError=RayError)
 
     def __init__(self) -> None:
-        self.calls: list[tuple[object, ...]] = []
+        self.calls: list[tuple[Any, ...]] = []
         self.options: dict[str, Any] = {}
         self.answer: object = None
         self.alive: list[dict[str, object]] = []
@@ -128,10 +129,11 @@ def test_the_same_orders_are_told_twice_a_second_and_new_ones_at_once(ray: Stand
     node = RayNode(ray, FACTS, is_home=False, clock=clock)
     ray.answer = {}
 
-    for _ in range(6):
-        node.tend(ORDERS)
+    for floor in range(6):
+        # Which rises all the time.
+        node.tend(replace(ORDERS, floor=floor))
         clock.advance(0.125)
-    assert len(ray.calls) == 2
+    assert [call[1]["floor"] for call in ray.calls] == [0, 4]
 
     node.tend(Orders(actors=[], total=2, floor=0))
     assert len(ray.calls) == 3

@@ -28,8 +28,8 @@ class ClusterPlan:
     """Flags of both."""
     seconds: float = 60.0
     """That each run is watched."""
-    settle_s: float = 15.0
-    """From its first update until then."""
+    settle_s: float = 30.0
+    """From its first update until then: actors that have run ahead wait until the balance is found."""
     rounds: int = 4
 
 
@@ -44,7 +44,7 @@ def run(effort: Effort) -> Result:
                 *("--metrics-interval-s", str(min(1.0, seconds / 4))),
             ),
             seconds=seconds,
-            settle_s=effort.seconds(15.0, 0.0),
+            settle_s=effort.seconds(30.0, 0.0),
             rounds=effort.turns(4, 1),
         )
     )

@@ -36,6 +36,9 @@ LOCAL_VARIABLES = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # A process that Ray keeps ready for every core takes some of it and is never used.
     "RAY_num_workers_soft_limit": "0",
+    # By default 15, which all programs would inherit: other users of the machine come first then,
+    # and of 19, the most there is, actors keep too little distance from a learner.
+    "RAY_worker_niceness": "0",
 }
 """For a Ray of our own; what the user has set stays."""
 MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"

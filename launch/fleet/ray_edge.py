@@ -44,7 +44,7 @@ SHUTDOWN_TIMEOUT_S = 20.0
 HEAD_DEADLINE, HEAD_DEADLINE_S = "RAY_gcs_rpc_server_reconnect_timeout_s", 300
 """So long after its head is gone Ray ends the process, by default after a minute: the learner's
 last checkpoint may take longer than that."""
-TEND_INTERVAL_S = 0.5
+TEND_INTERVAL_S = 1.0
 """Between two calls with the same orders: each wakes four processes, on cores that train."""
 MOST_WORDS = 4_000
 START_HELP = "start it with: ray start"

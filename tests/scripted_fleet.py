@@ -39,6 +39,7 @@ class ObedientNode:
         return [row["name"] for row in self.report.rows]
 
     def tend(self, orders: Orders) -> Report | None:
+        assert not self.is_closed
         require_plain(orders.to_plain())
         self.told.append(orders)
         if self.is_silent:
@@ -57,6 +58,7 @@ class ObedientNode:
         return self.report
 
     def read_files(self, root: str, marks: Marks, *, is_last: bool = False) -> Pieces | None:
+        assert not self.is_closed
         if self._files_in_calls == 0:
             self.files_asked += 1
             self._files_in_calls = self.files_take_calls + 1
@@ -74,6 +76,7 @@ class ObedientNode:
         self.removed = root
 
     def close(self) -> None:
+        assert not self.is_closed
         self.is_closed = True
 
 

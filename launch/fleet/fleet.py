@@ -138,7 +138,7 @@ class Fleet:
         for node in stopped:
             self._courier.fetch_rest(node)
         for node in self.nodes.values():
-            node.link.close()
+            node.close()
 
     def _in_order(self) -> Iterator[FleetNode]:
         yield from sorted(self.nodes.values(), key=lambda node: node.number)
@@ -168,7 +168,7 @@ class Fleet:
 
     def _lose(self, node: FleetNode) -> None:
         del self.nodes[node.facts.node_id]
-        node.link.close()
+        node.close()
         self._home.note_gone(node)
         log.warning("node gone", extra={"node": node.name, "actors": len(node.actors)})
         words = f"{node.name} ({node.facts.address}) is gone"
@@ -255,7 +255,14 @@ class Fleet:
             node.problem = reason
             log.error("node without actors", extra={"node": node.name, "reason": reason})
             self.news.append(f"{node.name} gets no actors: {reason}")
+            if not node.has_begun:
+                self._shut_out(node)
             self._lay_out()
+
+    def _shut_out(self, node: FleetNode) -> None:
+        """Its first orders may still be on their way, with actors that others have now."""
+        node.close()
+        self._home.note_gone(node)
 
     def _judge(self) -> None:
         """The run can go on without some of its actors."""

@@ -11,7 +11,7 @@ import pytest
 from common.errors import ExitCode, PeerUnavailable
 from common.shards import shard_of
 from launch.fleet import fleet
-from launch.fleet.fleet_node import MOST_ENDS, RETURN_DEADLINE_S
+from launch.fleet.fleet_node import BEGIN_DEADLINE_S, MOST_ENDS, RETURN_DEADLINE_S
 from launch.fleet.orders import Report
 from launch.fleet.placement import ActorWish, NodeFacts
 from tests.scripted_fleet import Stage
@@ -139,6 +139,24 @@ def test_a_node_that_never_answers_is_given_up(
         assert stage.fleet.total == 2
     else:
         assert "it does not answer" in stage.fleet.reason
+
+
+def test_a_node_that_begins_after_it_was_given_up_plays_with_nobody(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, 4, 2, wish=ActorWish(actors=4))
+    stage.cluster.silent = "n1"
+    stage.tick()
+    late = stage.cluster.links["n1"]
+    stage.clock.advance(BEGIN_DEADLINE_S)
+    stage.tick()
+
+    # What was on its way to it comes only now: its warden is gone, and its key opens nothing.
+    late.is_silent = False
+    stage.tick()
+
+    assert (late.is_closed, stage.home.gone) == (True, ["node-n1"])
+    assert stage.cluster.links["n0"].running() == [f"actor-{index}" for index in range(4)]
+    stage.fleet.stop()
+    assert [orders for orders in late.told if orders.finish] == []
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,8 @@ class ObedientNode:
         self._files_in_calls = 0
         self.crashes = False
         """Whether its supervisor ends whenever it is told something."""
+        self.is_foreign = False
+        """Whether another commit is installed there, whose reports say more."""
         self.busy_calls = 0
         """For so many calls it is still as it was."""
 
@@ -55,6 +57,8 @@ class ObedientNode:
         )
         if self.crashes:
             self.report = Report(is_lost=True)
+        if self.is_foreign:
+            return Report.from_plain({**self.report.to_plain(), "mood": "fine"})
         return self.report
 
     def read_files(self, root: str, marks: Marks, *, is_last: bool = False) -> Pieces | None:

@@ -159,6 +159,30 @@ def test_a_node_that_begins_after_it_was_given_up_plays_with_nobody(tmp_path: Pa
     assert [orders for orders in late.told if orders.finish] == []
 
 
+def test_a_node_with_another_commit_is_given_up_and_the_others_play(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, 4, 2)
+    stage.fleet.tick()
+    stage.cluster.links["n1"].is_foreign = True
+
+    stage.tick()
+
+    assert (stage.fleet.outcome, stage.fleet.total) == (None, 2)
+    assert "is the same commit installed there?" in stage.fleet.nodes["n1"].problem
+    assert {row.name for row in stage.fleet.rows()} == {"actor-0", "actor-1"}
+
+
+def test_a_node_that_is_updated_while_the_run_ends_does_not_keep_the_home_from_saving(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "STOP_DEADLINE_S", 0.0)
+    stage.cluster.links["n1"].is_foreign = True
+
+    stage.fleet.stop()
+
+    assert stage.cluster.links["n0"].told[-1].finish
+    assert any("they stay on node-n1" in line for line in stage.fleet.summary())
+
+
 @pytest.mark.parametrize(
     ("code", "outcome"), [(2, ExitCode.CONFIGURATION), (75, ExitCode.TEMPORARY)]
 )

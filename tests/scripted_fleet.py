@@ -32,6 +32,8 @@ class ObedientNode:
         self._files_in_calls = 0
         self.crashes = False
         """Whether its supervisor ends whenever it is told something."""
+        self.ends_at_finish = False
+        """Whether its supervisor ends when it is told to stop; the next one has nothing to stop."""
         self.is_foreign = False
         """Whether another commit is installed there, whose reports say more."""
         self.busy_calls = 0
@@ -46,6 +48,9 @@ class ObedientNode:
         self.told.append(orders)
         if self.is_silent:
             return None
+        if self.ends_at_finish and orders.finish and self.report.begun:
+            self.report = Report(is_lost=True)
+            return self.report
         if self.busy_calls > 0:
             self.busy_calls -= 1
             return self.report

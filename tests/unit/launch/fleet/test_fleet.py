@@ -100,6 +100,34 @@ def test_what_ends_the_home_ends_the_run(stage: Stage) -> None:
     assert stage.fleet.outcome is ExitCode.DONE
 
 
+@pytest.mark.parametrize("outcome", [None, 0])
+def test_a_home_whose_supervisor_ends_while_it_stops_is_no_good_end(
+    stage: Stage, outcome: int | None
+) -> None:
+    home = stage.cluster.links["n0"]
+    home.report = replace(home.report, outcome=outcome)
+    stage.tick()
+    home.ends_at_finish = True
+
+    stage.fleet.stop()
+
+    assert stage.fleet.nodes["n0"].report.stopped
+    assert stage.fleet.outcome is ExitCode.TEMPORARY
+    assert "the supervisor at home ended while it stopped everything" in stage.fleet.reason
+
+
+@pytest.mark.parametrize(("outcome", "expected"), [(None, None), (0, ExitCode.DONE)])
+def test_a_home_that_stops_everything_ends_as_the_learner_says(
+    stage: Stage, outcome: int | None, expected: ExitCode | None
+) -> None:
+    home = stage.cluster.links["n0"]
+    home.report = replace(home.report, outcome=outcome)
+
+    stage.fleet.stop()
+
+    assert stage.fleet.outcome is expected
+
+
 def test_a_node_with_a_problem_gets_no_actors(stage: Stage) -> None:
     link = stage.cluster.links["n1"]
     link.report = replace(link.report, outcome=2, reason="no room on the disk")

@@ -9,6 +9,7 @@ import pytest
 
 from common.config import EnvSettings, RunSettings, Settings
 from common.file_lock import held_lock
+from common.lifecycle import RESTARTED_VARIABLE
 from common.run_paths import RunPaths
 from common.settings_files import load_settings, settings_to_dict
 from launch.child import Child
@@ -117,6 +118,8 @@ def test_a_home_that_goes_on_starts_as_after_a_crash(
     learner = next(spec for spec in started if spec.role == "learner")
     assert learner.argv == learner.restart_argv
     assert learner.argv[-2:] == ("--resume", "auto")
+    # A port that somebody took in between is a matter for another try, for every server.
+    assert {spec.environment.get(RESTARTED_VARIABLE) for spec in started} == {"1"}
 
 
 def test_orders_without_a_beginning_are_answered_and_not_followed(

@@ -17,7 +17,7 @@ from common.config_play import MAX_ACTORS
 from common.keys import MAX_CONNECTIONS
 from common.ranks import MAX_RANKS
 from launch.scaling import Page, ScalingArgs
-from launch.scaling_model import BUSY, Measured, World
+from launch.scaling_model import BUSY, Measured, World, sample_bytes
 from tests.configuration_table import write_blocks
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -118,6 +118,11 @@ def constants() -> Iterator[str]:
             f"{command.format('replay')} {speed}",
         ),
         (
+            "the same over the wire",
+            f"{1e6 * one.sample_wire_s:.1f} us",
+            f"{command.format('replay')} {speed}",
+        ),
+        (
             "learner: per update of 64, network `small`, bfloat16",
             f"{1e3 * one.update_s:.1f} ms",
             f"{command.format('learner')} {speed}",
@@ -136,6 +141,11 @@ def constants() -> Iterator[str]:
             "bytes per agent step on the wire",
             f"{World().agent_step_bytes:,.0f}",
             "the layout of a block (`launch/scaling_model.py`)",
+        ),
+        (
+            "bytes per sample on the wire",
+            f"{sample_bytes():,}",
+            "[protocol.md](protocol.md), `batch_inline`",
         ),
         (
             "bytes per version on the wire",

@@ -16,6 +16,7 @@ from common.config_learning import MAX_SHARDS
 from common.config_play import MAX_ACTORS
 from common.keys import MAX_CONNECTIONS
 from common.ranks import MAX_RANKS
+from launch.benchmarks.report import notes_on
 from launch.scaling import Page, ScalingArgs
 from launch.scaling_model import BUSY, Measured, World, sample_bytes
 from tests.configuration_table import write_blocks
@@ -90,6 +91,8 @@ def swarm_table() -> Iterator[str]:
         f"{machine['cores']} cores of {machine['processor']}, load before {machine['load_before']}"
     )
     yield f"\n{where}, commit {machine['commit'][:7]}, {machine['time'][:10]}."
+    for note in notes_on(machine):
+        yield f"{note[0].upper()}{note[1:]}."
 
 
 def _cell(value: float | None, scale: float) -> str:

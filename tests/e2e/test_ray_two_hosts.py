@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import signal
@@ -15,6 +16,7 @@ import pytest
 from common.checkpoint_files import list_numbered, verify_checkpoint
 from common.jsonl import last_record, read_jsonl
 from common.run_paths import RunPaths
+from common.settings_files import load_settings
 from tests.network_namespaces import Host, stop, two_hosts
 from tests.processes import CORRIDOR_TOML, processes_mentioning
 from tests.waiting import wait_until
@@ -88,10 +90,28 @@ def _metric(paths: RunPaths, name: str) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
+def _require_encryption(node_dir: Path, near: Host, far: Host) -> None:
+    """The programs of the far node speak with keys, and who has none gets no answer."""
+    (config,) = node_dir.glob("*/r/config.json")
+    endpoints = load_settings(config).endpoints
+    assert str(node_dir) in endpoints.keys_dir
+    assert near.address in endpoints.replay_endpoint
+    keyless = node_dir.parent / "keyless"
+    keyless.mkdir()
+    document = json.loads(config.read_text(encoding="utf-8"))
+    document["settings"]["endpoints"]["keys_dir"] = ""
+    (keyless / "config.json").write_text(json.dumps(document), encoding="utf-8")
+
+    code, said = far.run("launch/control.py", str(config.parent), timeout_s=60)
+    assert code == 0, said
+    code, said = far.run("launch/control.py", str(keyless), timeout_s=60)
+    assert (code, "no answer" in said) == (75, True), said
+
+
 def test_a_run_over_two_addresses_is_encrypted_by_itself_and_trains(
     hosts: tuple[Host, Host], tmp_path: Path
 ) -> None:
-    near, _ = hosts
+    near, far = hosts
     config = tmp_path / "cluster.toml"
     section = CLUSTER_TOML.format(address=near.address, node_dir=tmp_path / "elsewhere")
     config.write_text(section + CORRIDOR_TOML.replace("actors = 2\n", ""), encoding="utf-8")
@@ -117,6 +137,7 @@ def test_a_run_over_two_addresses_is_encrypted_by_itself_and_trains(
         # It plays on the other machine, and nobody asked for the keys.
         assert _network_of(learner) != _network_of(actor)
         assert list(paths.keys.glob("**/*.pub"))
+        _require_encryption(tmp_path / "elsewhere", near, far)
         driver.send_signal(signal.SIGINT)
         output, _ = driver.communicate(timeout=60)
         assert driver.returncode == 130, output

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def test_containers_that_count_processes_for_themselves_differ(
 def test_where_the_kernel_does_not_tell_it_is_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "BOOT_ID", Path("/nowhere"))
 
-    assert this_host() == host.platform.node()
+    assert this_host() == platform.node()
 
 
 def test_a_record_is_from_here_unless_it_says_otherwise() -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from common.errors import ExitCode, MarioError
-
-log = logging.getLogger(__name__)
 
 MAX_MESSAGE_BYTES = 1 << 20
 GOES_ON = "auto"
@@ -73,7 +70,7 @@ class Orders:
     def from_plain(cls, values: Mapping[str, object]) -> Orders:
         begin = values.get("begin")
         parts = {**values, "begin": Begin(**begin) if isinstance(begin, Mapping) else None}
-        return cls(**parts)  # type: ignore[arg-type] # from to_plain of the same version
+        return cls(**parts)  # type: ignore[arg-type] # of another version: TypeError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +109,14 @@ class Report:
             report = cls(**values)  # type: ignore[arg-type] # what is wrong is found next
             report.require_sense()
         except (TypeError, ValueError, KeyError) as error:
-            log.error("a report of another version", extra={"error": str(error)[:MOST_WORDS]})
-            return cls(outcome=int(ExitCode.CONFIGURATION), reason=FOREIGN)
+            return cls.foreign(error)
         return report
+
+    @classmethod
+    def foreign(cls, error: Exception) -> Report:
+        """In the place of one that cannot be given, or read, for that reason."""
+        reason = f"{FOREIGN} ({str(error)[:MOST_WORDS]})"
+        return cls(outcome=int(ExitCode.CONFIGURATION), reason=reason)
 
     def require_sense(self) -> None:
         """That all who read it find what they look for."""

@@ -16,6 +16,7 @@ import psutil
 
 from common.channels import Pusher
 from common.codec import encode
+from common.host import HOST_FIELD, this_host
 from common.ids import Incarnation, Role, peer_id
 from common.jsonl import JsonlWriter
 from common.messages import Heartbeat, Scalar
@@ -100,6 +101,7 @@ class HeartbeatWriter:
             "role": who.role,
             "index": who.index,
             "pid": os.getpid(),
+            HOST_FIELD: this_host(),
             "incarnation": who.incarnation,
         }
 

@@ -22,6 +22,7 @@ from common.checkpoint_files import (
 from common.config_learning import MAX_SHARDS
 from common.errors import CheckpointCorrupt, CheckpointMissing, ConfigError, TraceInvalid
 from common.file_lock import lock_holder
+from common.host import is_from_here
 from common.ids import peer_id
 from common.jsonl import last_record, line_problem
 from common.leftovers import find_leftovers
@@ -249,11 +250,15 @@ def users_of(paths: RunPaths) -> list[str]:
     for role, index in product(SOLE_ROLES, range(MAX_SHARDS)):
         if (holder := lock_holder(paths.role_lock(role, index))) is not None:
             users.append(f"{peer_id(role, index)} (process {holder})")
-    for file in sorted((paths.root / "heartbeats").glob("*.jsonl")):
-        beat = last_record(file) or {}
+    beats = {
+        file.stem: last_record(file) or {}
+        for file in sorted((paths.root / "heartbeats").glob("*.jsonl"))
+    }
+    # Those of other nodes of a cluster are brought home, where their numbers are other processes.
+    for peer, beat in ((peer, beat) for peer, beat in beats.items() if is_from_here(beat)):
         pid, heard_s = beat.get("pid"), beat.get("time")
         if isinstance(pid, int) and isinstance(heard_s, float) and _lived_at(pid, heard_s):
-            users.append(f"{file.stem} (process {pid})")
+            users.append(f"{peer} (process {pid})")
     return list(dict.fromkeys(users))
 
 

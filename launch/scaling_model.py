@@ -14,6 +14,8 @@ from common.config_play import MAX_ACTORS
 from common.keys import MAX_CONNECTIONS
 from common.ranks import MAX_RANKS
 
+RELAY_LINES = 2
+"""To the learner: for weights, and for what it tells."""
 BUSY = 0.7
 """Share of a core or a network that is planned with: beyond it answers are late."""
 
@@ -30,6 +32,12 @@ def block_bytes() -> int:
     return pixels + per_step * steps + per_item * items
 
 
+def sample_bytes() -> int:
+    """Of a sample that goes over the wire: both observations are whole (`batch_inline`)."""
+    spec, actions, numbers, places = Settings().spec, 3 * 8, 3 * 4, 2 * 8
+    return 2 * spec.stack * spec.height * spec.width + actions + numbers + places
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """On two cores of an AMD EPYC; seconds are those of one core."""
@@ -43,6 +51,8 @@ class Measured:
     `benchmark.py swarm`."""
     sample_s: float = 1 / 79_429
     """Per sample through shared memory. `benchmark.py replay`."""
+    sample_wire_s: float = 1 / 13_083
+    """Per sample to a learner on another machine. `benchmark.py replay`."""
     update_s: float = 25.8e-3
     """Per update of 64, network `small`, bfloat16, one thread. `benchmark.py learner`."""
     publish_s: float = 4.7e-3
@@ -66,6 +76,8 @@ class World:
     cores: int = 8
     network_bytes_per_s: float = 1.25e9
     has_keys: bool = True
+    shares_memory: bool = True
+    """Of all shards with all ranks, which are on one machine then."""
     agent_step_bytes: float = field(
         default_factory=lambda: block_bytes() / Settings().actor.block_steps
     )
@@ -74,7 +86,14 @@ class World:
     def replay_s(self) -> float:
         """Of the replay server's core per agent step: stored once, sampled several times."""
         store_s = self.measured.store_with_keys_s if self.has_keys else self.measured.store_s
-        return store_s + self.samples_per_insert * self.measured.sample_s
+        one = self.measured.sample_s if self.shares_memory else self.measured.sample_wire_s
+        return store_s + self.samples_per_insert * one
+
+    @property
+    def replay_bytes(self) -> float:
+        """On the network of the servers' machines per agent step."""
+        sampled = 0.0 if self.shares_memory else self.samples_per_insert
+        return self.agent_step_bytes + sampled * sample_bytes()
 
     @property
     def actors_per_server(self) -> float:
@@ -141,12 +160,24 @@ class Needs:
     """Relays between the learner and those of the machines; 0: none."""
     playing_machines: int
     other_machines: int
+    """With shards and ranks, which share their networks."""
     obstacle: str = ""
     """What one run cannot have so many of; empty: it can."""
 
     @property
     def machines(self) -> int:
         return self.playing_machines + self.other_machines
+
+    @property
+    def server_cores(self) -> int:
+        """A shard has a core and one for its lines, a rank has one."""
+        return 2 * self.shards + self.ranks
+
+    @property
+    def learner_lines(self) -> int:
+        """Everybody has one for what it tells, and whoever takes weights from it another."""
+        telling = self.processes + self.relays + self.regions
+        return telling + (self.regions or self.relays or self.processes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +204,7 @@ def answer_for(world: World, actors: int) -> Answer:
         actors=actors,
         agent_steps_per_s=actors * world.rate,
         loads=loads,
-        needs=needs_of(world, actors, loads),
+        needs=needs_of(world, actors),
     )
 
 
@@ -185,7 +216,7 @@ def loads_of(world: World, actors: int) -> Loads:
     return Loads(
         replay_core=steps_per_s * world.replay_s / BUSY,
         replay_lines=actors / world.max_lines,
-        replay_network=steps_per_s * world.agent_step_bytes / network,
+        replay_network=steps_per_s * world.replay_bytes / network,
         # It waits for nobody in between, so that all of its core is its own.
         learner_core=learner_s,
         learner_lines=2 * actors / world.max_lines,
@@ -194,37 +225,56 @@ def loads_of(world: World, actors: int) -> Loads:
     )
 
 
-def needs_of(world: World, actors: int, loads: Loads) -> Needs:
+def needs_of(world: World, actors: int) -> Needs:
+    """Servers that one machine cannot hold send batches over the wire, and need more cores."""
+    needs = _needs_in(world, actors)
+    if needs.server_cores <= world.cores:
+        return needs
+    # Stable at once: what costs more cores does not come back to one machine.
+    return _needs_in(replace(world, shares_memory=False), actors)
+
+
+def _needs_in(world: World, actors: int) -> Needs:
     """Relays come first: they take the weights from the learner's network and its connections."""
+    loads = loads_of(world, actors)
     has_relays = max(loads.weights_network, loads.weights_core, loads.learner_lines) > 1
     envs_per_actor = _envs_per_actor(world, actors)
     processes = math.ceil(actors / envs_per_actor)
     playing = math.ceil(processes / _actors_per_machine(world, envs_per_actor))
     per_sender = _subscribers_per_sender(world)
-    shards = max(
-        math.ceil(loads.replay_core),
-        math.ceil(loads.replay_network),
-        math.ceil(processes / world.max_lines),
-    )
-    ranks = math.ceil(loads.learner_core)
     needs = Needs(
         envs_per_actor=envs_per_actor,
         processes=processes,
-        shards=shards,
-        ranks=ranks,
+        shards=math.ceil(max(loads.replay_core, loads.replay_network, processes / world.max_lines)),
+        ranks=_ranks(world, loads),
         relays=playing if has_relays else 0,
         regions=math.ceil(playing / per_sender) if has_relays and playing > per_sender else 0,
         playing_machines=playing,
-        other_machines=_other_machines(world, shards, ranks, loads),
+        other_machines=0,
     )
-    return replace(needs, obstacle=_obstacle(world, needs))
+    other = max(math.ceil(needs.server_cores / world.cores), math.ceil(loads.replay_network))
+    return replace(needs, other_machines=other, obstacle=_obstacle(world, needs))
+
+
+def _ranks(world: World, loads: Loads) -> int:
+    """All have the same part of a batch; where no number of ranks is enough, what would be."""
+    least = math.ceil(loads.learner_core)
+    return next((count for count in _possible_ranks(world) if count >= least), least)
+
+
+def _possible_ranks(world: World) -> list[int]:
+    return [count for count in range(1, MAX_RANKS + 1) if world.batch_size % count == 0]
 
 
 def _envs_per_actor(world: World, actors: int) -> int:
     """So few that connections suffice, but never more than a core plays at the rate."""
-    machines = math.ceil(actors / (world.envs_per_core * world.cores))
-    most = min(actors, MAX_ACTORS, max(1, world.max_lines - machines))
-    return min(math.ceil(actors / most), world.max_envs_per_actor)
+    least = math.ceil(actors / min(actors, MAX_ACTORS, world.max_lines))
+    for envs in range(least, world.max_envs_per_actor):
+        processes = math.ceil(actors / envs)
+        machines = math.ceil(processes / _actors_per_machine(world, envs))
+        if processes + RELAY_LINES * machines <= world.max_lines:
+            return envs
+    return world.max_envs_per_actor
 
 
 def _actors_per_machine(world: World, envs_per_actor: int) -> int:
@@ -232,13 +282,11 @@ def _actors_per_machine(world: World, envs_per_actor: int) -> int:
 
 
 def _obstacle(world: World, needs: Needs) -> str:
-    """Each actor has a line to the learner for what it tells, each subscriber one for weights."""
-    lines = needs.processes + (needs.relays or needs.processes)
     limits = (
-        ("ranks", needs.ranks, MAX_RANKS),
+        ("ranks", needs.ranks, _possible_ranks(world)[-1]),
         ("shards", needs.shards, MAX_SHARDS),
         ("processes", needs.processes, MAX_ACTORS),
-        ("connections to the learner", lines, world.max_lines),
+        ("connections to the learner", needs.learner_lines, world.max_lines),
     )
     over = (f"{most:,.0f} {name}, not {count:,}" for name, count, most in limits if count > most)
     return "; ".join(over)
@@ -249,9 +297,3 @@ def _subscribers_per_sender(world: World) -> int:
     measured = world.measured
     sending_s = max(measured.version_bytes / world.network_bytes_per_s, world.seal_version_s)
     return max(1, math.floor(BUSY * world.publish_s / sending_s))
-
-
-def _other_machines(world: World, shards: int, ranks: int, loads: Loads) -> int:
-    """A shard has a core and one for its lines, a rank has one; shards share a network."""
-    by_cores = math.ceil((2 * shards + ranks) / world.cores)
-    return max(by_cores, math.ceil(loads.replay_network))

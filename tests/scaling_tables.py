@@ -16,8 +16,9 @@ from common.config_learning import MAX_SHARDS
 from common.config_play import MAX_ACTORS
 from common.keys import MAX_CONNECTIONS
 from common.ranks import MAX_RANKS
+from launch.benchmarks.report import notes_on
 from launch.scaling import Page, ScalingArgs
-from launch.scaling_model import BUSY, Measured, World
+from launch.scaling_model import BUSY, Measured, World, sample_bytes
 from tests.configuration_table import write_blocks
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -90,6 +91,8 @@ def swarm_table() -> Iterator[str]:
         f"{machine['cores']} cores of {machine['processor']}, load before {machine['load_before']}"
     )
     yield f"\n{where}, commit {machine['commit'][:7]}, {machine['time'][:10]}."
+    for note in notes_on(machine):
+        yield f"{note[0].upper()}{note[1:]}."
 
 
 def _cell(value: float | None, scale: float) -> str:
@@ -118,6 +121,11 @@ def constants() -> Iterator[str]:
             f"{command.format('replay')} {speed}",
         ),
         (
+            "the same over the wire",
+            f"{1e6 * one.sample_wire_s:.1f} us",
+            f"{command.format('replay')} {speed}",
+        ),
+        (
             "learner: per update of 64, network `small`, bfloat16",
             f"{1e3 * one.update_s:.1f} ms",
             f"{command.format('learner')} {speed}",
@@ -136,6 +144,11 @@ def constants() -> Iterator[str]:
             "bytes per agent step on the wire",
             f"{World().agent_step_bytes:,.0f}",
             "the layout of a block (`launch/scaling_model.py`)",
+        ),
+        (
+            "bytes per sample on the wire",
+            f"{sample_bytes():,}",
+            "[protocol.md](protocol.md), `batch_inline`",
         ),
         (
             "bytes per version on the wire",

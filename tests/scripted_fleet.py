@@ -32,6 +32,10 @@ class ObedientNode:
         self._files_in_calls = 0
         self.crashes = False
         """Whether its supervisor ends whenever it is told something."""
+        self.ends_at_finish = False
+        """Whether its supervisor ends when it is told to stop; the next one has nothing to stop."""
+        self.is_foreign = False
+        """Whether another commit is installed there, whose reports say more."""
         self.busy_calls = 0
         """For so many calls it is still as it was."""
 
@@ -39,10 +43,14 @@ class ObedientNode:
         return [row["name"] for row in self.report.rows]
 
     def tend(self, orders: Orders) -> Report | None:
+        assert not self.is_closed
         require_plain(orders.to_plain())
         self.told.append(orders)
         if self.is_silent:
             return None
+        if self.ends_at_finish and orders.finish and self.report.begun:
+            self.report = Report(is_lost=True)
+            return self.report
         if self.busy_calls > 0:
             self.busy_calls -= 1
             return self.report
@@ -54,9 +62,12 @@ class ObedientNode:
         )
         if self.crashes:
             self.report = Report(is_lost=True)
+        if self.is_foreign:
+            return Report.from_plain({**self.report.to_plain(), "mood": "fine"})
         return self.report
 
     def read_files(self, root: str, marks: Marks, *, is_last: bool = False) -> Pieces | None:
+        assert not self.is_closed
         if self._files_in_calls == 0:
             self.files_asked += 1
             self._files_in_calls = self.files_take_calls + 1
@@ -74,6 +85,7 @@ class ObedientNode:
         self.removed = root
 
     def close(self) -> None:
+        assert not self.is_closed
         self.is_closed = True
 
 

@@ -24,6 +24,7 @@ _SHOWN_IN_MS_S = 1e-4
 _SHOWN_IN_S_S = 1.0
 _SMALL_RATIO = 0.1
 _LARGE = 100.0
+_BUSY_PER_CORE = 0.5
 Results = Mapping[str, Result]
 
 
@@ -40,6 +41,16 @@ def machine_facts() -> dict[str, object]:
         "python": platform.python_version(),
         "torch": version("torch"),
     }
+
+
+def notes_on(machine: Mapping[str, object]) -> list[str]:
+    """What a reader of any figure has to know of the machine."""
+    load, cores = machine.get("load_before"), machine.get("cores")
+    if not (isinstance(load, int | float) and isinstance(cores, int)):
+        return []
+    if load <= _BUSY_PER_CORE * cores:
+        return []
+    return [f"load {load:g} before, {cores} cores: other programs may have slowed this down"]
 
 
 def _processor() -> str:
@@ -71,15 +82,16 @@ class Findings:
     def __enter__(self) -> Self:
         if not self._as_document:
             facts = ", ".join(f"{name} {value}" for name, value in self._machine.items())
-            self._console.out(facts, highlight=False)
+            for line in (facts, *notes_on(self._machine)):
+                self._console.out(line, highlight=False)
         return self
 
     def __exit__(self, *_: object) -> None:
         """Whatever ended it: what has been measured is worth keeping."""
         if self._as_document:
-            document = as_json(self._results, self._machine)
-            if len(self._results) < len(self._names):
-                document["notes"] = [*_notes(self._results), self.missing()]
+            is_whole = len(self._results) == len(self._names)
+            rest = () if is_whole else (self.missing(),)
+            document = as_json(self._results, self._machine, *rest)
             self._console.out(json.dumps(document, indent=2), highlight=False)
 
     def add(self, name: str, result: Result) -> None:
@@ -97,12 +109,12 @@ class Findings:
         return f"not measured: {', '.join(names)}" if names else "all was measured"
 
 
-def as_json(results: Results, machine: Mapping[str, object]) -> dict[str, object]:
+def as_json(results: Results, machine: Mapping[str, object], *notes: str) -> dict[str, object]:
     return {
         "machine": dict(machine),
         "results": {name: [asdict(row) for row in result.rows] for name, result in results.items()},
         "lines": {name: list(result.lines) for name, result in results.items() if result.lines},
-        "notes": _notes(results),
+        "notes": [*notes_on(machine), *_notes(results), *notes],
     }
 
 

@@ -133,12 +133,21 @@ class Fleet:
                 self._courier.leave(node)
         for node in finish_all(home, self._last_orders(), HOME_STOP_DEADLINE_S, self._clock):
             self._hear(node, node.report)
-        if not all(node.report.stopped for node in home):
-            self._end(ExitCode.TEMPORARY, "the home node did not answer at the end")
+        self._judge_end(home)
         for node in stopped:
             self._courier.fetch_rest(node)
         for node in self.nodes.values():
-            node.link.close()
+            node.close()
+
+    def _judge_end(self, home: Sequence[FleetNode]) -> None:
+        """A supervisor that ended has not seen whether the learner saved: no good end is sure."""
+        if any(node.has_begun and not node.report.begun for node in home):
+            if self.outcome is ExitCode.DONE:
+                self.outcome = None
+            words = "the supervisor at home ended while it stopped everything"
+            self._end(ExitCode.TEMPORARY, f"{words}; --resume goes on from the newest checkpoint")
+        elif not all(node.report.stopped for node in home):
+            self._end(ExitCode.TEMPORARY, "the home node did not answer at the end")
 
     def _in_order(self) -> Iterator[FleetNode]:
         yield from sorted(self.nodes.values(), key=lambda node: node.number)
@@ -168,7 +177,7 @@ class Fleet:
 
     def _lose(self, node: FleetNode) -> None:
         del self.nodes[node.facts.node_id]
-        node.link.close()
+        node.close()
         self._home.note_gone(node)
         log.warning("node gone", extra={"node": node.name, "actors": len(node.actors)})
         words = f"{node.name} ({node.facts.address}) is gone"
@@ -255,7 +264,14 @@ class Fleet:
             node.problem = reason
             log.error("node without actors", extra={"node": node.name, "reason": reason})
             self.news.append(f"{node.name} gets no actors: {reason}")
+            if not node.has_begun:
+                self._shut_out(node)
             self._lay_out()
+
+    def _shut_out(self, node: FleetNode) -> None:
+        """Its first orders may still be on their way, with actors that others have now."""
+        node.close()
+        self._home.note_gone(node)
 
     def _judge(self) -> None:
         """The run can go on without some of its actors."""

@@ -36,6 +36,8 @@ class FleetNode:
     """Ever; `report.begun` is whether its supervisor knows the run now."""
     ends_s: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_ENDS))
     """When its supervisors ended that nobody had told to."""
+    is_closed: bool = False
+    """Whether its warden has been ended: the link is of no use any more."""
 
     @property
     def name(self) -> str:
@@ -47,6 +49,11 @@ class FleetNode:
             self.has_begun, self.well_s = True, now_s
         if report.is_lost:
             self.ends_s.append(now_s)
+
+    def close(self) -> None:
+        if not self.is_closed:
+            self.is_closed = True
+            self.link.close()
 
     def objection(self, now_s: float) -> str:
         """Why it cannot be counted on any more; empty when it can, or should get more time."""

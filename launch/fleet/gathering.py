@@ -1,4 +1,4 @@
-"""Logs, traces and diagnostics of actors on other machines, brought home piece by piece."""
+"""Files of actors on other machines, such as logs and heartbeats, brought home piece by piece."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ MOST_FILE_BYTES = 64 << 20
 """That one file at home grows to; the whole one then stays on its node."""
 _PEER = PEER_ID_PATTERN.pattern
 WANTED = re.compile(
-    rf"logs/{_PEER}\.log|traces/{_PEER}\.jsonl|diagnostics/"
+    rf"logs/{_PEER}\.log|traces/{_PEER}\.jsonl|heartbeats/(?=actor|relay){_PEER}\.jsonl|diagnostics/"
     rf"(construction\.jsonl|{_PEER}-[0-9]{{1,10}}-stacks\.txt|slow_step_trace_[0-9T_]{{1,32}}\.log)"
 )
-FOLDERS = ("logs", "traces", "diagnostics")
+FOLDERS = ("logs", "heartbeats", "traces", "diagnostics")
 Marks = dict[str, tuple[int, int]]
 """By name: which file has been begun (its inode), and how many bytes of it have come."""
 Pieces = dict[str, tuple[int, bytes]]

@@ -12,6 +12,7 @@ from common.config import Settings
 from common.errors import ConfigError, ExitCode, MarioError
 from common.file_lock import held_lock
 from common.ids import Incarnation, peer_id
+from common.lifecycle import RESTARTED_VARIABLE
 from common.logs import configure_logging
 from common.run_paths import RunPaths
 from common.settings_files import settings_from_dict
@@ -141,7 +142,7 @@ class Node:
             specs = [relay, *(behind_relay(spec, self._downstream) for spec in actors)]
         if resume != GOES_ON:
             return specs
-        return [replace(spec, argv=spec.restart_argv) for spec in specs]
+        return [_as_after_a_crash(spec) for spec in specs]
 
     def _movable(self) -> set[str]:
         """Who is here only as long as actors are wanted here."""
@@ -178,6 +179,12 @@ class Node:
             return list(lines)
         folder = f"{RunPaths.of(self._settings.run).root}/"
         return [line.replace(folder, "") for line in lines]
+
+
+def _as_after_a_crash(spec: ProcessSpec) -> ProcessSpec:
+    """Also for its port: a life that was never seen may just have left it to somebody else."""
+    environment = {**spec.environment, RESTARTED_VARIABLE: "1"}
+    return replace(spec, argv=spec.restart_argv, environment=environment)
 
 
 def _shown(row: Plain) -> Plain:

@@ -12,7 +12,7 @@ import sys
 
 from common.lifecycle import StopFlag
 from launch.fleet.node import Node
-from launch.fleet.orders import Orders, from_line, to_line
+from launch.fleet.orders import Orders, Report, from_line, to_line
 from launch.reaper import reaper
 
 POLL_S = 0.1
@@ -54,10 +54,18 @@ def serve(node: Node, pipe: OrderPipe, stop: StopFlag) -> None:
     """Until a signal comes, or whoever gives the orders is gone."""
     while pipe.is_open and not stop.is_set():
         for line in pipe.lines(POLL_S):
-            report = node.obey(Orders.from_plain(from_line(line)))
-            sys.stdout.buffer.write(to_line(report.to_plain()))
+            sys.stdout.buffer.write(to_line(answer(node, line).to_plain()))
             sys.stdout.buffer.flush()
         node.tick()
+
+
+def answer(node: Node, line: bytes) -> Report:
+    """A driver of another version is told so, again and again; it may have the older one."""
+    try:
+        orders = Orders.from_plain(from_line(line))
+    except (TypeError, ValueError, KeyError) as error:
+        return Report.foreign(error)
+    return node.obey(orders)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from common.errors import MarioError
+from common.errors import ExitCode, MarioError
 
 MAX_MESSAGE_BYTES = 1 << 20
 GOES_ON = "auto"
+FOREIGN = "it answers in another language: is the same commit installed there?"
+MOST_WORDS = 200
 PLAIN = (str, int, float, bool, bytes, type(None))
 Plain = dict[str, object]
 
@@ -68,7 +70,7 @@ class Orders:
     def from_plain(cls, values: Mapping[str, object]) -> Orders:
         begin = values.get("begin")
         parts = {**values, "begin": Begin(**begin) if isinstance(begin, Mapping) else None}
-        return cls(**parts)  # type: ignore[arg-type] # from to_plain of the same version
+        return cls(**parts)  # type: ignore[arg-type] # of another version: TypeError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,38 @@ class Report:
 
     @classmethod
     def from_plain(cls, values: Mapping[str, object]) -> Report:
-        return cls(**values)  # type: ignore[arg-type] # from to_plain of the same version
+        """Of a node with another version: one that ends its part, and says why."""
+        try:
+            report = cls(**values)  # type: ignore[arg-type] # what is wrong is found next
+            report.require_sense()
+        except (TypeError, ValueError, KeyError) as error:
+            return cls.foreign(error)
+        return report
+
+    @classmethod
+    def foreign(cls, error: Exception) -> Report:
+        """In the place of one that cannot be given, or read, for that reason."""
+        reason = f"{FOREIGN} ({str(error)[:MOST_WORDS]})"
+        return cls(outcome=int(ExitCode.CONFIGURATION), reason=reason)
+
+    def require_sense(self) -> None:
+        """That all who read it find what they look for."""
+        # Here, because wardens need no view.
+        from launch.live_view import ProcessRow  # noqa: PLC0415
+
+        for name, usual in asdict(Report()).items():
+            value = getattr(self, name)
+            if usual is not None and type(value) is not type(usual):
+                raise TypeError(f"{name}: expected {type(usual).__name__}, got {value!r}")
+        for row in self.rows:
+            int(str(ProcessRow(**row).restarts))  # type: ignore[arg-type] # this is the check
+        for _name, code, _reason in self.off:
+            int(str(code))
+        for number in (self.outcome, self.most_actors):
+            if not isinstance(number, int | None):
+                raise TypeError(f"expected a number, got {number!r}")
+        if self.outcome is not None:
+            ExitCode(self.outcome)
 
 
 def to_line(values: Plain) -> bytes:

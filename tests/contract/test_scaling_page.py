@@ -77,6 +77,7 @@ def test_a_small_swarm_tells_what_a_large_one_can() -> None:
     ("row", "value", "unit"),
     [
         ("samples out: shared memory, while 1,000", 1 / Measured().sample_s, 1.0),
+        ("samples out: wire, while 1,000", 1 / Measured().sample_wire_s, 1.0),
         ("update: ours, bfloat16 (preset", Measured().update_s, 1e-3),
         ("publishing one version", Measured().publish_s, 1e-3),
         ("nes_py, 4 environments", Measured().actor_agent_steps_per_s, 1.0),

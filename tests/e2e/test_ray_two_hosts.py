@@ -15,6 +15,7 @@ import pytest
 from common.checkpoint_files import list_numbered, verify_checkpoint
 from common.jsonl import last_record, read_jsonl
 from common.run_paths import RunPaths
+from common.settings_files import load_settings
 from tests.network_namespaces import Host, stop, two_hosts
 from tests.processes import CORRIDOR_TOML, processes_mentioning
 from tests.waiting import wait_until
@@ -88,10 +89,24 @@ def _metric(paths: RunPaths, name: str) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
+def _require_encryption(node_dir: Path, near: Host, far: Host) -> None:
+    """The programs of the far node speak with keys, and who has none gets no answer."""
+    (config,) = node_dir.glob("*/r/config.json")
+    endpoints = load_settings(config).endpoints
+    assert str(node_dir) in endpoints.keys_dir
+    assert near.address in endpoints.replay_endpoint
+    code, said = far.run("launch/control.py", str(config.parent), timeout_s=60)
+    assert code == 0, said
+    # A server without keys would at least refuse it.
+    words = ("connect", endpoints.replay_endpoint, "r")
+    code, said = far.run("-m", "tests.plain_peer", *words, timeout_s=60)
+    assert (code, said.split()) == (0, ["ready"])
+
+
 def test_a_run_over_two_addresses_is_encrypted_by_itself_and_trains(
     hosts: tuple[Host, Host], tmp_path: Path
 ) -> None:
-    near, _ = hosts
+    near, far = hosts
     config = tmp_path / "cluster.toml"
     section = CLUSTER_TOML.format(address=near.address, node_dir=tmp_path / "elsewhere")
     config.write_text(section + CORRIDOR_TOML.replace("actors = 2\n", ""), encoding="utf-8")
@@ -117,11 +132,14 @@ def test_a_run_over_two_addresses_is_encrypted_by_itself_and_trains(
         # It plays on the other machine, and nobody asked for the keys.
         assert _network_of(learner) != _network_of(actor)
         assert list(paths.keys.glob("**/*.pub"))
+        _require_encryption(tmp_path / "elsewhere", near, far)
         driver.send_signal(signal.SIGINT)
         output, _ = driver.communicate(timeout=60)
         assert driver.returncode == 130, output
         verify_checkpoint(list_numbered(paths.checkpoints)[0])
         assert (paths.root / "logs" / "actor-1.log").exists()
+        beats = list(read_jsonl(paths.process_heartbeat("actor-1")))
+        assert (beats[-1]["pid"], beats[-1]["state"]) == (actor, "stopped")
     finally:
         stop(driver)
         for process in processes_mentioning(str(tmp_path)):

@@ -10,6 +10,7 @@ import pytest
 from common.channels import Frames
 from common.codec import decode
 from common.heartbeat import HeartbeatWriter, Identity
+from common.host import this_host
 from common.ids import Incarnation
 from common.jsonl import read_jsonl
 from common.messages import Heartbeat
@@ -60,6 +61,7 @@ def test_a_beat_says_who_and_how_far(heart: Fixture) -> None:
         "role": "actor",
         "index": 3,
         "pid": os.getpid(),
+        "host": this_host(),
         "incarnation": 77,
         "uptime_s": 10.0,
         "state": "playing",

@@ -16,7 +16,12 @@ from common.errors import BenchmarkFailed
 from launch import benchmark
 from launch.benchmark import BENCHES, BenchArgs, main
 from launch.benchmarks.measure import Effort, Result, Row
-from launch.benchmarks.report import as_json, machine_facts, show, write_csv
+from launch.benchmarks.report import Findings, as_json, machine_facts, show, write_csv
+
+
+@pytest.fixture(autouse=True)
+def _quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
 
 
 def _row(name: str, unit: str, median: float, ratio: float | None) -> Row:
@@ -70,6 +75,20 @@ def test_json_has_the_rows_of_every_benchmark_the_notes_and_the_machine() -> Non
     assert document["notes"] == ["a note"]
     assert document["machine"]["cores"] >= 1
     assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", document["machine"]["commit"])
+
+
+@pytest.mark.parametrize("as_document", [False, True])
+@pytest.mark.parametrize(("load", "is_told"), [(1.0, False), (1.01, True)])
+def test_a_machine_that_is_busy_before_is_told_of_with_every_benchmark(
+    load: float, is_told: bool, as_document: bool
+) -> None:
+    out, machine = io.StringIO(), {"cores": 2, "load_before": load}
+
+    with Findings(["env"], machine, Console(file=out), as_document=as_document) as findings:
+        findings.add("env", Result([], ("a note",)))
+
+    assert ("other programs may have slowed this down" in out.getvalue()) == is_told
+    assert "a note" in out.getvalue()
 
 
 def test_a_csv_file_has_a_line_per_row_with_the_machine_in_it(tmp_path: Path) -> None:

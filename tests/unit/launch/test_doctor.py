@@ -21,6 +21,7 @@ from common.settings_files import load_settings
 from common.trace_log import Circumstances, TraceLog
 from launch.doctor import main
 from launch.run_dir import locked, write_config
+from launch.run_health import users_of
 from learner.assembly import build_learner
 from learner.checkpoint import checkpoint_of, write_checkpoint
 from learner.checkpoint_worker import checker, what_is_wrong
@@ -255,6 +256,14 @@ def test_repair_refuses_a_run_whose_programs_live_without_a_launcher(
     assert main([str(run), "--repair"]) == 2
 
     assert f"learner-0 (process {os.getpid()})" in capsys.readouterr().err
+
+
+def test_a_program_of_another_machine_does_not_keep_a_run_from_repair(run: Path) -> None:
+    """Its heartbeats were brought home, and its number is that of somebody else here."""
+    beat = {"time": 1e12, "pid": os.getpid(), "host": "elsewhere"}
+    (run / "heartbeats" / "actor-1.jsonl").write_text(json.dumps(beat) + "\n")
+
+    assert users_of(RunPaths(run)) == []
 
 
 def test_the_line_that_is_being_written_is_not_judged(run: Path) -> None:

@@ -1,27 +1,43 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from common.config import Settings
+from common.config import LearnerSettings, RunSettings, Settings
 from common.keys import MAX_CONNECTIONS
 from launch.benchmarks.blocks import random_block
-from launch.scaling import main
-from launch.scaling_model import Measured, World, answer_for, block_bytes, loads_of
+from launch.relay import RelayArgs, build
+from launch.scaling import Page, ScalingArgs, main
+from launch.scaling_model import (
+    RELAY_LINES,
+    Measured,
+    World,
+    answer_for,
+    block_bytes,
+    loads_of,
+    sample_bytes,
+)
+from tests.scaling_tables import DOCS, FAST
 
 CHEAP = Measured(
     store_s=1e-9,
     store_with_keys_s=1e-9,
     sealed_bytes_per_s=1e15,
     sample_s=1e-9,
+    sample_wire_s=1e-9,
     update_s=1e-9,
     publish_s=1e-9,
     version_bytes=1.0,
     actor_agent_steps_per_s=1e6,
 )
 """Nothing costs anything: what a test is about is put in."""
+WIDE = World(measured=CHEAP, network_bytes_per_s=1e15)
+"""Batches between machines cost nothing either."""
 
 
 def test_a_block_has_the_bytes_that_are_sent() -> None:
@@ -118,25 +134,100 @@ def test_a_run_that_can_be_has_its_connections() -> None:
     for actors in (10, 100, 1_000):
         needs = answer_for(World(), actors).needs
         assert needs.obstacle == ""
-        assert needs.processes + (needs.relays or needs.processes) <= MAX_CONNECTIONS
+        assert needs.learner_lines <= MAX_CONNECTIONS
+
+
+class CountedNetwork:
+    """Makes nothing, and knows which lines would have led where."""
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+
+    def __getattr__(self, kind: str) -> Callable[[str], None]:
+        def open_line(endpoint: str) -> None:
+            if kind != "publisher":
+                self.opened.append(endpoint)
+
+        return open_line
+
+
+def test_a_relay_has_as_many_lines_as_are_counted_for_it(tmp_path: Path) -> None:
+    network, settings = CountedNetwork(), Settings(run=RunSettings(runs_dir=str(tmp_path)))
+    counted: Any = network
+
+    build(RelayArgs(settings=settings, downstream="ipc:///there"), counted)
+
+    assert len(network.opened) == RELAY_LINES
+    needs = answer_for(World(), 1_000).needs
+    assert needs.relays > needs.regions == 0
+    assert needs.learner_lines == needs.processes + needs.relays * RELAY_LINES
+
+
+def test_lines_of_relays_are_kept_free_for_them() -> None:
+    """At so many actors that connections just suffice."""
+    world = replace(WIDE, measured=replace(CHEAP, version_bytes=1e7, actor_agent_steps_per_s=60.0))
+
+    needs = [answer_for(world, count).needs for count in range(3_500, 12_000, 20)]
+
+    assert max(one.learner_lines for one in needs) > 0.99 * MAX_CONNECTIONS
+    assert {one.obstacle for one in needs} == {""}
+
+
+@pytest.mark.parametrize("args", [ScalingArgs(), FAST, ScalingArgs(batch_size=48)])
+def test_a_row_that_is_enough_is_one_that_the_programs_take(args: ScalingArgs) -> None:
+    enough = [one.needs for one in Page(args.world).answers if not one.needs.obstacle]
+
+    assert len(enough) >= 3
+    for needs in enough:
+        LearnerSettings(batch_size=args.batch_size, learner_ranks=needs.ranks)
+
+
+def test_servers_that_one_machine_cannot_hold_send_their_batches_over_the_wire() -> None:
+    world = World()
+    wired = replace(world, shares_memory=False)
+    near, far = answer_for(world, 100).needs, answer_for(world, 1_000).needs
+
+    assert near.server_cores <= world.cores < far.server_cores
+    loads = loads_of(wired, 1_000)
+    assert loads.replay_core / far.shards <= 1
+    assert loads.replay_network / far.other_machines <= 1
+    assert far.server_cores <= far.other_machines * world.cores
+    slow = replace(world.measured, sample_wire_s=1e-3)
+    assert answer_for(replace(world, measured=slow), 100).needs == near
+    assert answer_for(replace(world, measured=slow), 1_000).needs.shards > far.shards
+
+
+def test_a_sample_has_the_bytes_that_are_sent() -> None:
+    batch_bytes = Settings().learner.batch_size * sample_bytes()
+    lines = (DOCS / "protocol.md").read_text(encoding="utf-8").splitlines()
+    (row,) = (line for line in lines if line.startswith("| `batch_inline` | replay"))
+
+    assert f"| {batch_bytes / 1e6:.1f} MB |" in row
 
 
 @pytest.mark.parametrize(
-    ("world", "obstacle"),
+    ("world", "constant", "obstacle"),
     [
-        (World(measured=replace(CHEAP, update_s=1e-3)), "64 ranks, not 94"),
-        (World(measured=replace(CHEAP, store_with_keys_s=1e-4)), "64 shards, not 215"),
+        (WIDE, {"update_s": 1e-3}, "64 ranks, not 94"),
+        (WIDE, {"store_with_keys_s": 1e-4}, "64 shards, not 215"),
         (
-            World(measured=replace(CHEAP, actor_agent_steps_per_s=60.0), has_keys=False),
+            replace(WIDE, has_keys=False),
+            {"actor_agent_steps_per_s": 60.0},
             "10,000 processes, not 25,000",
         ),
         (
-            World(measured=replace(CHEAP, actor_agent_steps_per_s=165.0)),
-            "4,096 connections to the learner, not 10,228",
+            WIDE,
+            {"actor_agent_steps_per_s": 165.0, "version_bytes": 1e9},
+            "4,096 connections to the learner, not 11,365",
         ),
+        (replace(WIDE, batch_size=48), {"update_s": 4e-4}, "48 ranks, not 51"),
     ],
 )
-def test_what_a_run_cannot_have_is_told(world: World, obstacle: str) -> None:
+def test_what_a_run_cannot_have_is_told(
+    world: World, constant: dict[str, float], obstacle: str
+) -> None:
+    world = replace(world, measured=replace(CHEAP, **constant))
+
     assert answer_for(world, 100_000).needs.obstacle == obstacle
 
 

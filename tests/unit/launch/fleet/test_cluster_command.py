@@ -275,10 +275,12 @@ def test_status_scale_and_stop_speak_with_the_driver_of_this_machine(
     with locked(paths):
         assert show_status(paths, console) is ExitCode.DONE
         assert scale(paths, 3, console) is ExitCode.DONE
+        assert desk.take_wish() == 3
         with pytest.raises(ConfigError, match="1 actors are fewer than --min-actors 2"):
             scale(paths, 1, console)
         with pytest.raises(ConfigError, match="the servers can open files for 4 at most"):
             scale(paths, 5, console)
+        assert not paths.cluster_wish.exists()
         monkeypatch.setattr(commands, "_wait", lambda *_: time.sleep(0))
         stop_run(paths, console)
 

@@ -11,7 +11,7 @@ import pytest
 from common.errors import ExitCode, PeerUnavailable
 from common.shards import shard_of
 from launch.fleet import fleet
-from launch.fleet.fleet_node import MOST_ENDS, RETURN_DEADLINE_S
+from launch.fleet.fleet_node import BEGIN_DEADLINE_S, MOST_ENDS, RETURN_DEADLINE_S
 from launch.fleet.orders import Report
 from launch.fleet.placement import ActorWish, NodeFacts
 from tests.scripted_fleet import Stage
@@ -67,15 +67,15 @@ def test_an_actor_that_moves_never_plays_at_two_places(tmp_path: Path) -> None:
         assert len(running) == len(set(running))
 
     assert sorted(map(str, running)) == ["actor-0", "actor-1", "actor-2", "actor-3"]
-    assert len(stage.actors()["n2"]) == 2
+    assert stage.actors() == {"n0": [0], "n1": [2], "n2": [1, 3]}
 
 
 def test_more_or_fewer_on_request(stage: Stage) -> None:
     stage.fleet.scale(3)
     stage.tick()
 
-    told = sorted(index for indices in stage.actors().values() for index in indices)
-    assert told == [0, 1, 2]
+    # Actor 1 moves: the share of its node became smaller.
+    assert stage.actors() == {"n0": [0], "n1": [2], "n2": [1]}
     assert stage.home.totals[-1] == 3
 
 
@@ -98,6 +98,34 @@ def test_what_ends_the_home_ends_the_run(stage: Stage) -> None:
     stage.tick()
 
     assert stage.fleet.outcome is ExitCode.DONE
+
+
+@pytest.mark.parametrize("outcome", [None, 0])
+def test_a_home_whose_supervisor_ends_while_it_stops_is_no_good_end(
+    stage: Stage, outcome: int | None
+) -> None:
+    home = stage.cluster.links["n0"]
+    home.report = replace(home.report, outcome=outcome)
+    stage.tick()
+    home.ends_at_finish = True
+
+    stage.fleet.stop()
+
+    assert stage.fleet.nodes["n0"].report.stopped
+    assert stage.fleet.outcome is ExitCode.TEMPORARY
+    assert "the supervisor at home ended while it stopped everything" in stage.fleet.reason
+
+
+@pytest.mark.parametrize(("outcome", "expected"), [(None, None), (0, ExitCode.DONE)])
+def test_a_home_that_stops_everything_ends_as_the_learner_says(
+    stage: Stage, outcome: int | None, expected: ExitCode | None
+) -> None:
+    home = stage.cluster.links["n0"]
+    home.report = replace(home.report, outcome=outcome)
+
+    stage.fleet.stop()
+
+    assert stage.fleet.outcome is expected
 
 
 def test_a_node_with_a_problem_gets_no_actors(stage: Stage) -> None:
@@ -139,6 +167,48 @@ def test_a_node_that_never_answers_is_given_up(
         assert stage.fleet.total == 2
     else:
         assert "it does not answer" in stage.fleet.reason
+
+
+def test_a_node_that_begins_after_it_was_given_up_plays_with_nobody(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, 4, 2, wish=ActorWish(actors=4))
+    stage.cluster.silent = "n1"
+    stage.tick()
+    late = stage.cluster.links["n1"]
+    stage.clock.advance(BEGIN_DEADLINE_S)
+    stage.tick()
+
+    # What was on its way to it comes only now: its warden is gone, and its key opens nothing.
+    late.is_silent = False
+    stage.tick()
+
+    assert (late.is_closed, stage.home.gone) == (True, ["node-n1"])
+    assert stage.cluster.links["n0"].running() == [f"actor-{index}" for index in range(4)]
+    stage.fleet.stop()
+    assert [orders for orders in late.told if orders.finish] == []
+
+
+def test_a_node_with_another_commit_is_given_up_and_the_others_play(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, 4, 2)
+    stage.fleet.tick()
+    stage.cluster.links["n1"].is_foreign = True
+
+    stage.tick()
+
+    assert (stage.fleet.outcome, stage.fleet.total) == (None, 2)
+    assert "is the same commit installed there?" in stage.fleet.nodes["n1"].problem
+    assert {row.name for row in stage.fleet.rows()} == {"actor-0", "actor-1"}
+
+
+def test_a_node_that_is_updated_while_the_run_ends_does_not_keep_the_home_from_saving(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "STOP_DEADLINE_S", 0.0)
+    stage.cluster.links["n1"].is_foreign = True
+
+    stage.fleet.stop()
+
+    assert stage.cluster.links["n0"].told[-1].finish
+    assert any("they stay on node-n1" in line for line in stage.fleet.summary())
 
 
 @pytest.mark.parametrize(

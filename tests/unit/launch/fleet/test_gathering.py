@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from common.heartbeat import HeartbeatWriter, Identity
+from common.host import this_host
+from common.ids import Incarnation
 from common.jsonl import JsonlWriter, read_jsonl
 from launch.fleet.gathering import MOST_FILE_BYTES, PIECE_BYTES, Gathering, read_pieces
 
@@ -68,6 +71,18 @@ def test_at_the_end_a_line_without_its_end_comes_too(tmp_path: Path) -> None:
     later.take("m", {"logs/actor-1.log": (1, b"parts\n")})
     said = (tmp_path / "home/logs/actor-1.log").read_bytes()
     assert said == b"one\nlast wor\nanother start\nin two parts\n"
+
+
+def test_heartbeats_come_home_and_say_where_they_were_beaten(tmp_path: Path) -> None:
+    who = Identity(run_id="r", role="actor", index=3, incarnation=Incarnation(1))
+    heart = HeartbeatWriter(who, tmp_path / "node/heartbeats/actor-3.jsonl", 5.0)
+    beats = [heart.beat(progress, "playing") for progress in range(3)]
+    heart.close()
+
+    bring(tmp_path / "node", Gathering(tmp_path / "home"))
+
+    assert list(read_jsonl(tmp_path / "home/heartbeats/actor-3.jsonl")) == beats
+    assert {beat["host"] for beat in beats} == {this_host()}
 
 
 def test_what_is_known_of_hangs_and_slow_steps_comes_too(tmp_path: Path) -> None:
@@ -190,7 +205,13 @@ def test_a_log_that_grows_faster_than_it_comes_does_not_keep_traces_back(tmp_pat
     assert (tmp_path / "home/traces/actor-1.jsonl").read_bytes() == b"{}\n"
 
 
-@pytest.mark.parametrize("name", ["../actor-1.log", "logs/../../x", "config.json", "logs/a.log"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("../actor-1.log", "logs/../../x", "config.json", "logs/a.log"),
+        "heartbeats/learner-0.jsonl",
+    ],
+)
 def test_a_node_cannot_write_other_files(tmp_path: Path, name: str) -> None:
     home = Gathering(tmp_path / "home")
 

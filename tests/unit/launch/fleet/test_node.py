@@ -9,12 +9,14 @@ import pytest
 
 from common.config import EnvSettings, RunSettings, Settings
 from common.file_lock import held_lock
+from common.lifecycle import RESTARTED_VARIABLE
 from common.run_paths import RunPaths
 from common.settings_files import load_settings, settings_to_dict
 from launch.child import Child
 from launch.fleet import node as node_module
 from launch.fleet.node import Node
-from launch.fleet.orders import Begin, Orders, require_plain
+from launch.fleet.node_supervisor import answer
+from launch.fleet.orders import Begin, Orders, require_plain, to_line
 from launch.plan import ProcessSpec
 from launch.supervisor import Supervisor
 
@@ -117,6 +119,19 @@ def test_a_home_that_goes_on_starts_as_after_a_crash(
     learner = next(spec for spec in started if spec.role == "learner")
     assert learner.argv == learner.restart_argv
     assert learner.argv[-2:] == ("--resume", "auto")
+    # A port that somebody took in between is a matter for another try, for every server.
+    assert {spec.environment.get(RESTARTED_VARIABLE) for spec in started} == {"1"}
+
+
+def test_orders_of_another_version_are_answered_and_not_followed(
+    started: list[ProcessSpec], tmp_path: Path
+) -> None:
+    plain = {**orders(begin(tmp_path, is_home=True), 0).to_plain(), "mood": "fine"}
+
+    report = answer(Node(), to_line(plain))
+
+    assert (report.begun, report.outcome, started) == (False, 2, [])
+    assert "is the same commit installed there? (" in report.reason
 
 
 def test_orders_without_a_beginning_are_answered_and_not_followed(

@@ -145,6 +145,11 @@ def figure(contender: str, values: Sequence[float], unit: str, *, group: str = "
     )
 
 
+def turn_ratios(values: Sequence[float], references: Sequence[float]) -> list[float]:
+    """Of the two turns of each round: what the machine did meanwhile hits both."""
+    return [one / reference for one, reference in zip(values, references, strict=True)]
+
+
 def against_first(rows: Sequence[Row]) -> list[Row]:
     """The same rows with their ratios to the first of each group; a group is of one unit."""
     reference: dict[str, float] = {}

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from common.config import Settings
 from common.errors import BenchmarkFailed
 from common.phases import PHASES
 from common.run_paths import RunPaths
-from launch.benchmarks import cluster, pipeline, startup
+from launch.benchmarks import cluster, pipeline, runs, startup
 from launch.benchmarks.cluster import ClusterPlan, run_both
 from launch.benchmarks.measure import Effort
 from launch.benchmarks.overlap import COLUMNS, OverlapPlan, line_of, run_matrix
@@ -101,9 +105,45 @@ def test_the_picture_is_drawn(figures: RunFigures, tmp_path: Path) -> None:
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_run_that_told_nothing_is_an_error() -> None:
-    with pytest.raises(BenchmarkFailed, match="it wrote no metrics"):
-        require_figures(RunFigures(metrics=[], beats={}, duration_s=1.0), "it")
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_run_that_told_too_little_for_a_rate_is_an_error(count: int) -> None:
+    told = RunFigures(metrics=[{"time": 1.0}] * count, beats={}, duration_s=1.0)
+
+    with pytest.raises(BenchmarkFailed, match=f"it wrote {count} lines"):
+        require_figures(told, "it")
+
+
+def test_a_window_ends_when_two_lines_were_written_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines before it, of a run that has learned for long, are not its own."""
+    paths = RunPaths(tmp_path / "r")
+    old = {"time": 1.0, "global_step": 10, "updates": 5}
+    lines: list[Mapping[str, object]] = [old, old, old]
+    write_lines(paths.metrics, lines)
+    asked = 0
+
+    def wait(what: str, condition: Callable[[], bool], _deadline_s: float) -> None:
+        nonlocal asked
+        while not condition():
+            asked += what == "the end of the window"
+            lines.append({"time": time.time(), "global_step": 10 * len(lines), "updates": 9})
+            write_lines(paths.metrics, lines)
+
+    scene = SimpleNamespace(
+        paths=paths,
+        wait_until=wait,
+        pause=lambda _s: None,
+        processes={runs.LAUNCHER: SimpleNamespace(pid=os.getpid())},
+    )
+    monkeypatch.setattr(runs, "launched", lambda *_, **__: nullcontext(scene))
+    monkeypatch.setattr(runs, "load_settings", lambda _path: Settings())
+
+    figures = runs.watch_run((), 0.0)
+
+    assert asked == 2
+    assert len(figures.metrics) == 2
+    assert figures.batch_size == Settings().learner.batch_size
 
 
 def test_the_lines_of_overlap_have_the_promised_columns(figures: RunFigures) -> None:

@@ -6,7 +6,6 @@ Every second round has the other order, so that a machine that becomes slower fa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -29,7 +28,7 @@ class ClusterPlan:
     seconds: float = 60.0
     """That each run is watched."""
     settle_s: float = 30.0
-    """From its first update until then: actors that have run ahead wait until the balance is found."""
+    """From its first update until then: actors that ran ahead wait until the balance is found."""
     rounds: int = 4
 
 

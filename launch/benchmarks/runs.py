@@ -160,5 +160,7 @@ def require_figures(figures: RunFigures, what: str) -> RunFigures:
     """Two lines at least: a rate of fewer would be told as none at all."""
     if len(figures.metrics) < A_RATE:
         found = len(figures.metrics)
-        raise BenchmarkFailed(f"{what} wrote {found} lines of metrics in time, a rate takes {A_RATE}")
+        raise BenchmarkFailed(
+            f"{what} wrote {found} lines of metrics in time, a rate takes {A_RATE}"
+        )
     return figures

@@ -16,13 +16,11 @@ from common.config import Settings
 from common.errors import BenchmarkFailed
 from common.phases import PHASES
 from common.run_paths import RunPaths
-from launch.benchmarks import cluster, pipeline, runs, startup
-from launch.benchmarks.cluster import ClusterPlan, run_both
+from launch.benchmarks import runs, startup
 from launch.benchmarks.measure import Effort
 from launch.benchmarks.overlap import COLUMNS, OverlapPlan, line_of, run_matrix
-from launch.benchmarks.pipeline import PipelinePlan, draw, run_pipeline, share_rows
+from launch.benchmarks.pipeline import draw, share_rows
 from launch.benchmarks.runs import RunFigures, read_figures, require_figures
-from launch.benchmarks.sb3_dqn import Window
 from launch.benchmarks.startup import (
     LAUNCH,
     QUICK_COMMANDS,
@@ -172,65 +170,6 @@ def test_overlap_compares_both_modes_at_every_place(
     assert [row.ratio for row in result.rows] == [1.0] * 8
 
 
-def test_without_stable_baselines_a_note_says_what_to_install(
-    figures: RunFigures, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settled: list[float] = []
-
-    def watch(_words: Sequence[str], _seconds: float, *, settle_s: float) -> RunFigures:
-        settled.append(settle_s)
-        return figures
-
-    monkeypatch.setattr(pipeline, "find_spec", lambda _name: None)
-    monkeypatch.setattr(pipeline, "watch_run", watch)
-
-    result, shares = run_pipeline(PipelinePlan(rounds=2, settle_s=7.0))
-
-    assert "Stable-Baselines3 is not measured" in result.notes[0]
-    assert 'pip install "warpzone[bench]"' in result.notes[0]
-    assert [row.contender for row in result.rows if row.group == "speed"] == [
-        f"{name}, nes_py" for name in pipeline.CONTENDERS
-    ]
-    assert list(shares) == [f"{name}, nes_py" for name in pipeline.CONTENDERS]
-    assert set(settled) == {7.0}
-    assert all(run["learner"]["forward"] == [0.4] for run in shares.values())
-
-
-def test_the_reference_plays_on_each_core_in_turn_and_is_first_on_nes_py(
-    figures: RunFigures, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    played: list[str] = []
-
-    def reference(_plan: PipelinePlan, core: str, *, our_network: bool) -> float:
-        played.append(f"{core}, ours" if our_network else core)
-        return 10.0
-
-    monkeypatch.setattr(pipeline, "find_spec", lambda _name: object())
-    monkeypatch.setattr(pipeline, "watch_run", lambda *_, **__: figures)
-    monkeypatch.setattr(pipeline, "reference_speed", reference)
-
-    result, _ = run_pipeline(PipelinePlan(rounds=2, cores=("nes_py", "native"), contenders={}))
-
-    assert played == ["nes_py", "nes_py, ours", "native", "native, ours"] * 2
-    assert [row.contender for row in result.rows if row.group == "speed"] == [
-        f"{pipeline.SB3}, nes_py",
-        f"{pipeline.SB3}, our network nature, nes_py",
-        f"{pipeline.SB3}, native",
-        f"{pipeline.SB3}, our network nature, native",
-    ]
-
-
-def test_the_reference_is_measured_from_its_first_update_on() -> None:
-    window = Window(learning_starts=100, seconds=3600.0)
-
-    for steps in (8, 100):
-        assert window({"self": SimpleNamespace(num_timesteps=steps)}, {})
-    assert window.agent_steps_per_s == 0.0
-    for steps in (108, 208):
-        assert window({"self": SimpleNamespace(num_timesteps=steps)}, {})
-    assert window.agent_steps_per_s > 0.0
-
-
 def test_every_command_of_the_launch_folder_is_asked_for_help() -> None:
     programs = {
         path.name
@@ -272,27 +211,3 @@ def test_rows_of_starts_name_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert started == ["nes_py", "native"] * 2
     assert [row.contender.partition(":")[0] for row in rows] == ["nes_py"] * 4 + ["native"] * 4
-
-
-def test_cluster_compares_both_launchers_in_turn(
-    figures: RunFigures, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[str] = []
-
-    def watch(_words: Sequence[str], _: float, *, settle_s: float, launcher: str) -> RunFigures:
-        assert settle_s > 0
-        started.append(launcher)
-        return figures
-
-    monkeypatch.setattr(cluster, "watch_run", watch)
-    monkeypatch.setattr(cluster, "find_spec", lambda _name: object())
-
-    result = run_both(ClusterPlan(words=(), rounds=2))
-
-    assert started == ["launch.local", "launch.cluster", "launch.cluster", "launch.local"]
-    units = ["agent step/s"] * 2 + ["update/s"] * 2 + ["share"] * 2
-    assert [row.unit for row in result.rows] == units
-    assert [row.ratio for row in result.rows[:4]] == [1.0] * 4
-    assert [row.median for row in result.rows[4:]] == [1.0] * 2
-    monkeypatch.setattr(cluster, "find_spec", lambda _name: None)
-    assert "warpzone[cluster]" in run_both(ClusterPlan(words=())).notes[0]

@@ -10,6 +10,7 @@ import pytest
 from launch.benchmarks import cluster, pipeline
 from launch.benchmarks.cluster import ClusterPlan, run_both
 from launch.benchmarks.measure import Row
+from launch.benchmarks.overlap import ONE_THREAD, OverlapPlan, run_matrix
 from launch.benchmarks.pipeline import SB3, SB3_TWIN, PipelinePlan, run_pipeline
 from launch.benchmarks.runs import RunFigures
 from launch.benchmarks.sb3_dqn import Window
@@ -217,3 +218,42 @@ def test_cluster_compares_both_launchers_in_turn(monkeypatch: pytest.MonkeyPatch
     assert rows[4].low_quartile == rows[4].high_quartile == 0.9
     monkeypatch.setattr(cluster, "find_spec", lambda _name: None)
     assert "'.[cluster]'" in run_both(ClusterPlan(words=())).notes[0]
+
+
+@pytest.fixture
+def matrix(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The modes of overlap in the order in which they ran, each with a speed of its own."""
+    modes: list[str] = []
+
+    def watch(words: Sequence[str], _seconds: float) -> RunFigures:
+        one_thread = "--learner-threads" in words
+        mode = "lockstep" if "--lockstep" in words else ONE_THREAD if one_thread else "parallel"
+        modes.append(mode)
+        speeds = {"lockstep": 10.0, ONE_THREAD: 12.0, "parallel": 15.0}
+        return fake_run(speeds[mode] * int(words[words.index("--actors") + 1]), 3.0)
+
+    monkeypatch.setattr("launch.benchmarks.overlap.watch_run", watch)
+    return modes
+
+
+def test_overlap_compares_all_modes_with_lockstep_at_every_place(matrix: list[str]) -> None:
+    result = run_matrix(OverlapPlan(actors=(1, 4), block_steps=(16, 32), rounds=2))
+
+    places = [f"{actors} actors, blocks of {steps}" for actors in (1, 4) for steps in (16, 32)]
+    assert [(row.contender, row.median, row.ratio) for row in result.rows] == [
+        (f"{mode}: {place}", speed * int(place[0]), speed / 10)
+        for place in places
+        for mode, speed in (("lockstep", 10.0), (ONE_THREAD, 12.0), ("parallel", 15.0))
+    ]
+    assert len(matrix) == len(result.lines) == 3 * 4 * 2
+    assert [line["mode"] for line in result.lines] == matrix
+
+
+def test_overlap_turns_its_order_round_at_every_second_place_and_in_the_next_round(
+    matrix: list[str],
+) -> None:
+    forth = ["lockstep", ONE_THREAD, "parallel"]
+
+    run_matrix(OverlapPlan(actors=(1, 2), block_steps=(16,), rounds=2))
+
+    assert matrix == [*forth, *forth[::-1], *forth[::-1], *forth]

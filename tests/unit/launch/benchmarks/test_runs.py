@@ -18,7 +18,7 @@ from common.phases import PHASES
 from common.run_paths import RunPaths
 from launch.benchmarks import runs, startup
 from launch.benchmarks.measure import Effort
-from launch.benchmarks.overlap import COLUMNS, OverlapPlan, line_of, run_matrix
+from launch.benchmarks.overlap import COLUMNS, line_of
 from launch.benchmarks.pipeline import draw, share_rows
 from launch.benchmarks.runs import RunFigures, read_figures, require_figures
 from launch.benchmarks.startup import (
@@ -149,25 +149,6 @@ def test_the_lines_of_overlap_have_the_promised_columns(figures: RunFigures) -> 
 
     assert tuple(line) == COLUMNS
     assert list(line.values()) == ["parallel", 2, 32, 200.0, 10.0, 0.5, None, 5.0]
-
-
-def test_overlap_compares_both_modes_at_every_place(
-    figures: RunFigures, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[Sequence[str]] = []
-
-    def watch(words: Sequence[str], _seconds: float) -> RunFigures:
-        started.append(words)
-        return figures
-
-    monkeypatch.setattr("launch.benchmarks.overlap.watch_run", watch)
-
-    result = run_matrix(OverlapPlan(actors=(1, 4), block_steps=(16, 32)))
-
-    places = [(line["mode"], line["num_envs"], line["rollout"]) for line in result.lines]
-    assert len(set(places)) == len(places) == 2 * 2 * 2
-    assert sum("--lockstep" in words for words in started) == 4
-    assert [row.ratio for row in result.rows] == [1.0] * 8
 
 
 def test_every_command_of_the_launch_folder_is_asked_for_help() -> None:

@@ -15,7 +15,7 @@ from itertools import product
 from launch.benchmarks.measure import Effort, Result, Row, against_first, figure
 from launch.benchmarks.runs import RunFigures, number, require_figures, watch_run
 
-ONE_THREAD = "parallel, one learner thread"
+ONE_THREAD = "parallel with one learner thread"
 MODES = {
     "lockstep": ("--lockstep",),
     # Lockstep has one thread, too: what this one gains comes of playing at the same time alone.

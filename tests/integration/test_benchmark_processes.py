@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+
+import psutil
 import pytest
 
 from common.config import EnvSettings, Settings
+from common.devices import thread_environment
 from common.phases import PHASES
 from launch.benchmarks.actor_time import OVERHEAD, TimePlan, time_rows
 from launch.benchmarks.gaps import GAPS, GapPlan, gap_rows
 from launch.benchmarks.overlap import MODES, OverlapPlan, run_matrix
 from launch.benchmarks.pipeline import PipelinePlan, run_pipeline
 from launch.benchmarks.replay import ReplayPlan, serve
+from launch.benchmarks.scene import open_scene
 from launch.benchmarks.startup import DEADLINE_S, StartPlan, bench_help, start_rows
+from launch.benchmarks.threads import plain_updates
 from launch.benchmarks.watching import Look, WatchPlan, rows_of, take_turns
 from launch.benchmarks.weights import WeightsPlan, publish_and_follow
 
@@ -98,6 +104,20 @@ def test_the_gaps_between_updates_are_measured_in_a_learner_process() -> None:
     assert 0 < update.median < 0.5
     assert 0 < checkpoint.median < 0.5
     assert checkpoint.ratio == pytest.approx(checkpoint.median / update.median)
+
+
+@pytest.mark.timeout(240)
+def test_the_plain_update_of_a_child_has_torchs_own_setting_of_threads() -> None:
+    with open_scene(Settings()) as scene:
+        child = plain_updates(scene, "small", 2)
+        child.work()
+        child.work()
+        environment = psutil.Process(scene.processes["plain-small"].pid).environ()
+
+    ours = thread_environment(1)
+    assert {name: environment.get(name) for name in ours} == {
+        name: os.environ.get(name) for name in ours
+    }
 
 
 @pytest.mark.nightly

@@ -19,8 +19,9 @@ from common.run_paths import RunPaths
 from launch.benchmarks import runs, startup
 from launch.benchmarks.measure import Effort
 from launch.benchmarks.overlap import COLUMNS, line_of
-from launch.benchmarks.pipeline import draw, share_rows
+from launch.benchmarks.pipeline import share_rows
 from launch.benchmarks.runs import RunFigures, read_figures, require_figures
+from launch.benchmarks.shares_picture import draw
 from launch.benchmarks.startup import (
     LAUNCH,
     QUICK_COMMANDS,

@@ -17,7 +17,7 @@ from common.jsonl import last_record
 from common.phases import PHASES
 from launch.benchmarks.arithmetic import PRECISIONS, Precision
 from launch.benchmarks.measure import Row, figure
-from launch.benchmarks.replay import NO_BALANCE_AGENT_STEPS
+from launch.benchmarks.replay_plan import NO_BALANCE_AGENT_STEPS
 from launch.benchmarks.runs import number, read_figures
 from launch.benchmarks.scene import Scene, open_scene
 from launch.benchmarks.weights import Source

@@ -19,7 +19,7 @@ from common.jsonl import read_jsonl
 from common.phases import PHASES
 from launch.benchmarks.arithmetic import PRECISIONS, Precision
 from launch.benchmarks.measure import Row, against_first, figure
-from launch.benchmarks.replay import NO_BALANCE_AGENT_STEPS
+from launch.benchmarks.replay_plan import NO_BALANCE_AGENT_STEPS
 from launch.benchmarks.runs import count_updates, number
 from launch.benchmarks.scene import Scene, Talker, open_scene
 

@@ -14,7 +14,8 @@ from launch.benchmarks.actor_time import OVERHEAD, TimePlan, time_rows
 from launch.benchmarks.gaps import GAPS, GapPlan, gap_rows
 from launch.benchmarks.overlap import MODES, OverlapPlan, run_matrix
 from launch.benchmarks.pipeline import PipelinePlan, run_pipeline
-from launch.benchmarks.replay import ReplayPlan, serve
+from launch.benchmarks.replay import fill, serve
+from launch.benchmarks.replay_plan import ReplayPlan
 from launch.benchmarks.scene import open_scene
 from launch.benchmarks.startup import DEADLINE_S, StartPlan, bench_help, start_rows
 from launch.benchmarks.threads import plain_updates
@@ -43,7 +44,7 @@ def test_a_replay_server_takes_steps_and_gives_samples() -> None:
         "samples out: memcpy",
         "samples out: shared, while 1,000 steps/s come in",
         "samples out: wire, while 1,000 steps/s come in",
-        "memory per stored transition",
+        "memory per stored transition, blocks of 128",
     ]
     assert all(rows[name].median > 0 for name in promised)
     for transport in ("shared", "wire"):
@@ -53,6 +54,19 @@ def test_a_replay_server_takes_steps_and_gives_samples() -> None:
         assert beside.ratio == beside.median / 1_000
     assert rows["memory of the server between batches"].median > 20e6
     assert "--rounds 8" in result.notes[0]
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(240)
+def test_the_memory_of_a_transition_is_measured_with_smaller_blocks_too() -> None:
+    """A server that is filled with them by its senders; a block holds as many transitions."""
+    plan = ReplayPlan(capacity=4_096, senders=2, window_s=0.2, frame_side=84, block_steps=64)
+
+    row = fill(plan)
+
+    assert row.contender == "memory per stored transition, blocks of 64"
+    frame_bytes = 84 * 84
+    assert row.median > frame_bytes
 
 
 @pytest.mark.timeout(240)

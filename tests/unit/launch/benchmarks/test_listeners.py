@@ -42,7 +42,6 @@ def test_a_listener_takes_weights_and_tells_what_an_actor_tells(
     beats = [message for message in told if isinstance(message, Heartbeat)]
     episodes = [message for message in told if isinstance(message, Episode)]
     assert listener.versions > 0
-    assert {message.peer for message in (*beats, *episodes)} == {"actor-3"}
-    assert beats
-    assert episodes
+    assert {beat.peer for beat in beats} == {"actor-3"}
+    assert {episode.peer for episode in episodes} == {"actor-3"}
     assert {f"share_{phase}" for phase in PHASES["actors"]} < beats[0].record.keys()

@@ -167,6 +167,23 @@ def test_every_command_of_the_launch_folder_is_asked_for_help() -> None:
     assert not {"python launch/ranks.py", "python launch/reaper.py"} & all_commands().keys()
 
 
+def test_helps_are_compared_with_the_interpreter_alone_beside_which_torch_is_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(startup, "_run_quietly", asked.append)
+
+    bench = startup.bench_help({"python launch/keys.py": ["launch/keys.py"]})
+    for contender in bench.contenders.values():
+        contender.work()
+
+    assert dict(zip(bench.contenders, asked, strict=True)) == {
+        "python -c pass": ["-c", "pass"],
+        "python -c 'import torch'": ["-c", "import torch"],
+        "python launch/keys.py --help": ["launch/keys.py", "--help"],
+    }
+
+
 def test_starts_are_those_of_the_core_that_the_launcher_takes_and_of_the_native_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -17,7 +17,7 @@ from common.jsonl import last_record
 from common.phases import PHASES
 from launch.benchmarks.arithmetic import PRECISIONS, Precision
 from launch.benchmarks.measure import Row, figure
-from launch.benchmarks.replay import NO_BALANCE_AGENT_STEPS
+from launch.benchmarks.replay_plan import NO_BALANCE_AGENT_STEPS
 from launch.benchmarks.runs import number, read_figures
 from launch.benchmarks.scene import Scene, open_scene
 from launch.benchmarks.weights import Source
@@ -28,6 +28,8 @@ PLAYING = ("emulator", "preprocessing")
 WAITING = "wait"
 BLOCKS = "blocks"
 """Steps gathered, with their priorities: work for the learner, which one may count or not."""
+GOAL = ("inference", "encode", "send")
+"""What a goal of under 15 % is about."""
 OVERHEAD = (*(name for name in PHASES["actors"] if name not in (*PLAYING, WAITING)), "other")
 """All that is neither playing nor waiting; `other` is what no phase claims."""
 
@@ -95,8 +97,10 @@ def rows_of(title: str, shares: Mapping[str, Sequence[float]]) -> list[Row]:
     }
     together = [sum(parts) for parts in zip(*of_awake.values(), strict=True)]
     without = [whole - part for whole, part in zip(together, of_awake[BLOCKS], strict=True)]
+    in_goal = [sum(parts) for parts in zip(*(of_awake[name] for name in GOAL), strict=True)]
     return [
         *(figure(f"{title}: {name}", values, "ratio") for name, values in of_awake.items()),
+        figure(f"{title}: inference, encode and send", in_goal, "ratio"),
         figure(f"{title}: all but playing", together, "ratio"),
         figure(f"{title}: all but playing and {BLOCKS}", without, "ratio"),
     ]

@@ -6,13 +6,12 @@ Every second round has the other order, so that a machine that becomes slower fa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 
 from launch.benchmarks.extras import missing_note
-from launch.benchmarks.measure import Effort, Result, against_first, figure
+from launch.benchmarks.measure import Effort, Result, against_first, figure, turn_ratios
 from launch.benchmarks.runs import require_figures, watch_run
 
 LAUNCHERS = {
@@ -69,16 +68,14 @@ def run_both(plan: ClusterPlan) -> Result:
         for (counter, name), found in values.items()
     ]
     speeds = against_first(sorted(rows, key=lambda row: list(SPEEDS).index(row.group)))
-    other = list(LAUNCHERS)[-1]
+    reference, other = LAUNCHERS
     shares = [
-        figure(f"{unit}: share that {other} has", _ratios(values, counter), "share")
+        figure(
+            f"{unit}: share that {other} has",
+            turn_ratios(values[counter, other], values[counter, reference]),
+            "share",
+        )
         for counter, unit in SPEEDS.items()
     ]
     used_rows = [figure(name, used, "core") for name, used in cores.items()]
     return Result([*speeds, *shares, *used_rows])
-
-
-def _ratios(values: Mapping[tuple[str, str], list[float]], counter: str) -> list[float]:
-    """Of the two runs of each round."""
-    reference, other = (values[counter, name] for name in LAUNCHERS)
-    return [one / two for one, two in zip(other, reference, strict=True)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from common.extras import install_command
+
 
 def load_reference(module: str, package: str) -> tuple[Any, tuple[str, ...]]:
     """The module, or None and the note that says what to install."""
@@ -15,4 +17,4 @@ def load_reference(module: str, package: str) -> tuple[Any, tuple[str, ...]]:
 
 
 def missing_note(package: str, extra: str = "bench") -> str:
-    return f'{package} is not measured: it is not installed; run: pip install "warpzone[{extra}]"'
+    return f"{package} is not measured: it is not installed; run: {install_command(extra)}"

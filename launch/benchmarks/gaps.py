@@ -1,12 +1,13 @@
 """A part of the benchmark `learner`: the gaps between the updates of a real learner process.
 
 It is fed by a real replay server that always has data, into which steps come as fast as actors play
-and with their priority; it tells of its time in metrics.jsonl: each
-line is about the time since the line before it.
+and with their priority; eight listeners take its weights and send it heartbeats and episodes. It
+tells of its time in metrics.jsonl: each line is about the time since the line before it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -15,11 +16,11 @@ from itertools import pairwise
 from common.config import ActorSettings, EnvSettings, LearnerSettings, ReplaySettings, Settings
 from common.devices import learner_thread_count
 from common.errors import BenchmarkFailed
-from common.jsonl import read_jsonl
+from common.jsonl import last_record, read_jsonl
 from common.phases import PHASES
 from launch.benchmarks.arithmetic import PRECISIONS, Precision
 from launch.benchmarks.measure import Row, against_first, figure
-from launch.benchmarks.replay import NO_BALANCE_AGENT_STEPS
+from launch.benchmarks.replay_plan import NO_BALANCE_AGENT_STEPS
 from launch.benchmarks.runs import count_updates, number
 from launch.benchmarks.scene import Scene, Talker, open_scene
 
@@ -27,6 +28,7 @@ UPDATE = ("forward", "backward", "optimizer", "device")
 """Phases of the learner that are the update itself; all else is a gap, claimed or not."""
 GAPS = (*(phase for phase in PHASES["learner"] if phase not in UPDATE), "other")
 START_DEADLINE_S = 120.0
+LISTENERS = 8
 NO_MILESTONE_AGENT_STEPS = 1_000_000_000
 Lines = Sequence[Mapping[str, object]]
 
@@ -73,9 +75,12 @@ def gap_rows(plan: GapPlan) -> list[Row]:
         scene.start_program("replay_server")
         threads = learner_thread_count(settings.learner.learner_threads)
         scene.start_program("learner", "--resume", "none", threads=threads)
-        niceness = import_module("actor.main").ACTOR_NICENESS
-        job = {"config": str(scene.paths.config), "index": 0, "niceness": niceness}
-        sender = Talker(scene, "sender-0", "launch.benchmarks.sender", job)
+        job = {
+            "config": str(scene.paths.config),
+            "niceness": import_module("actor.main").ACTOR_NICENESS,
+        }
+        _start_listeners(scene, job)
+        sender = Talker(scene, "sender-0", "launch.benchmarks.sender", {**job, "index": 0})
         sender.tell({"seconds": START_DEADLINE_S + plan.seconds, "agent_steps_per_s": 1_000})
         has_learned = "the first update"
         scene.wait_until(has_learned, lambda: count_updates(scene.paths) > 0, START_DEADLINE_S)
@@ -83,6 +88,17 @@ def gap_rows(plan: GapPlan) -> list[Row]:
         deadline_s = 3 * plan.seconds + START_DEADLINE_S
         scene.wait_until("metrics", lambda: len(_lines(scene)) > intervals, deadline_s)
         return rows_of(_lines(scene), PRECISIONS[plan.precision])
+
+
+def _start_listeners(scene: Scene, job: Mapping[str, object]) -> None:
+    """All have been heard before there is anything to learn from."""
+    words = ["-m", "launch.benchmarks.listeners", json.dumps({**job, "actors": LISTENERS})]
+    scene.start("listeners", words)
+
+    def are_heard() -> bool:
+        return number(last_record(scene.paths.metrics) or {}, "actors_alive") >= LISTENERS
+
+    scene.wait_until("the listeners", are_heard, START_DEADLINE_S)
 
 
 def _lines(scene: Scene) -> Lines:

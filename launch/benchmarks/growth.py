@@ -32,7 +32,10 @@ class MemoryWatch:
         self._minutes.append(self._clock() / 60)
 
     def rows(self) -> list[Row]:
-        """The memory in settled rounds; its growth only where there are enough of them."""
+        """The memory in settled rounds; its growth only where there are enough of them.
+
+        The difference of both ends has the step in it that the slope leaves out.
+        """
         settled = self._sizes[FIRST_ROUNDS:] or self._sizes[-1:]
         rows = [figure("memory of the server between batches", settled, BYTES)]
         if len(settled) >= ENOUGH_READINGS:
@@ -40,6 +43,8 @@ class MemoryWatch:
             name = f"its growth in {minutes[-1] - minutes[0]:.0f} minutes, one step left out"
             growth = growth_per_minute(minutes, settled)
             rows.append(figure(name, [growth], f"{BYTES}/min"))
+            more = settled[-1] - settled[0]
+            rows.append(figure("memory at the end less that at the beginning", [more], BYTES))
         return rows
 
     def notes(self) -> tuple[str, ...]:

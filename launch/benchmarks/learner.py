@@ -1,13 +1,14 @@
 """The benchmark `learner`: our update and a plain one in turns, its limits, and the gaps between.
 
-Updates are measured in this process, with one thread where the row does not say two.
+Updates are measured in this process, with one thread where the row does not say two; the plain one
+with torch's own setting of threads is in a child.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from itertools import product
@@ -17,6 +18,7 @@ import torch
 
 from common.allocator import keep_freed_memory
 from common.batch import Batch, allocate_batch
+from common.config import Settings
 from common.devices import has_fast_bfloat16
 from common.network_bodies import NetworkKind
 from common.networks import QuantileNetwork, build_network
@@ -32,7 +34,8 @@ from launch.benchmarks.layouts import layout_contenders
 from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, Work, measure
 from launch.benchmarks.operators import operator_rows
 from launch.benchmarks.plain_update import PlainLearner
-from launch.benchmarks.threads import measure_threads
+from launch.benchmarks.scene import open_scene
+from launch.benchmarks.threads import measure_threads, plain_updates
 from launch.benchmarks.update_variants import VARIANTS
 
 SEED = 1
@@ -78,7 +81,7 @@ def compare_updates(plan: LearnerPlan) -> Result:
     works: dict[str, Work] = {}
     notes: list[str] = []
     for name, make in {"plain": PlainLearner, **PLAIN_VARIANTS}.items():
-        works[f"update: {name}"] = partial(make(*_networks(spec)).update, batch)
+        works[f"update: {name}"] = partial(make(*both_networks(spec)).update, batch)
     precisions = known_precisions()
     if len(precisions) < len(PRECISIONS):
         notes.append("bfloat16 is not measured: this CPU does not multiply it")
@@ -104,7 +107,7 @@ def compare_arithmetic(plan: LearnerPlan, rounds: int) -> list[Row]:
 
     contenders, rows = update_contenders(NETWORKS, precisions, make)
     for network in NETWORKS:
-        online, _ = _networks(spec, network)
+        online, _ = both_networks(spec, network)
         contenders |= layout_contenders(network, online, plan.batch_size)
     bench = Bench(
         contenders={**product_contenders(precisions), **contenders, **_by_batch(spec)},
@@ -115,21 +118,44 @@ def compare_arithmetic(plan: LearnerPlan, rounds: int) -> list[Row]:
 
 def compare_threads(plan: LearnerPlan, rounds: int) -> Result:
     """What a second thread brings to a product of matrices and to an update."""
+    precisions = known_precisions()
+    updates, beside = thread_contenders(plan, precisions)
+    with open_scene(Settings()) as scene:
+        first = {
+            f"update: plain, {network}, two threads as torch sets them": replace(
+                plain_updates(scene, network, plan.batch_size), group=thread_group(network)
+            )
+            for network in NETWORKS
+        }
+        contenders = {**product_contenders(precisions), **updates}
+        return measure_threads(contenders, rounds, beside, first)
+
+
+def thread_group(network: str) -> str:
+    return f"threads: {network}"
+
+
+def thread_contenders(
+    plan: LearnerPlan, precisions: Sequence[Precision]
+) -> tuple[dict[str, Contender], dict[str, Work]]:
+    """Updates by themselves, and ours with a thread beside."""
     spec = DataSpec()
     batch = random_batch(plan.batch_size, spec)
-    precisions = known_precisions()
     updates, beside = dict[str, Contender](), dict[str, Work]()
+
+    def add(name: str, network: str, work: Work) -> None:
+        updates[name] = Contender(work=work, unit="update", group=thread_group(network))
+
     for network in NETWORKS:
-        plain = PlainLearner(*_networks(spec, network))
-        work = partial(plain.update, batch)
-        updates[f"update: plain, {network}"] = Contender(work=work, unit="update")
-    for network, precision in product(NETWORKS, precisions):
-        name = f"update: ours, {network}, {PRECISIONS[precision]}"
-        updates[name] = Contender(work=_our_update(spec, batch, precision, network), unit="update")
-        learner = _our_learner(spec, precision, network, second_threads=1)
-        # The batch after it is known, as it is in training.
-        beside[name] = partial(learner.update, batch, batch)
-    return measure_threads({**product_contenders(precisions), **updates}, rounds, beside)
+        plain = PlainLearner(*both_networks(spec, network))
+        add(f"update: plain, {network}", network, partial(plain.update, batch))
+        for precision in precisions:
+            name = f"update: ours, {network}, {PRECISIONS[precision]}"
+            add(name, network, _our_update(spec, batch, precision, network))
+            learner = _our_learner(spec, precision, network, second_threads=1)
+            # The batch after it is known, as it is in training.
+            beside[name] = partial(learner.update, batch, batch)
+    return updates, beside
 
 
 def profile_operators(plan: LearnerPlan) -> list[Row]:
@@ -169,7 +195,7 @@ def random_batch(batch_size: int, spec: DataSpec) -> Batch:
     return batch
 
 
-def _networks(spec: DataSpec, kind: str = "small") -> tuple[QuantileNetwork, QuantileNetwork]:
+def both_networks(spec: DataSpec, kind: str = "small") -> tuple[QuantileNetwork, QuantileNetwork]:
     """The same ones for every contender."""
     torch.manual_seed(SEED)
     online, target = (build_network(cast("NetworkKind", kind), spec) for _ in range(2))
@@ -181,7 +207,7 @@ def _our_learner(
 ) -> Any:
     module = import_module("learner.update")
     settings = module.UpdateSettings(mixed_precision=mixed_precision, second_threads=second_threads)
-    return module.Learner(*_networks(spec, kind), settings)
+    return module.Learner(*both_networks(spec, kind), settings)
 
 
 def _our_update(spec: DataSpec, batch: Batch, mixed_precision: str, kind: str = "small") -> Work:

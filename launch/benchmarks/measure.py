@@ -77,6 +77,8 @@ class Contender:
     """How many units of the reference one unit stands for: an agent step is four frames."""
     every_rounds: int = 1
     """More than 1 for what takes long: it has a turn in the first of so many rounds."""
+    rest_s: float = 0.0
+    """After each turn, not measured: for what goes on a little after its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +111,7 @@ def interleave(
             contender.work()
             if round_number >= 0:
                 samples[name].append(clock() - began)
+            time.sleep(contender.rest_s)
     return samples
 
 
@@ -143,6 +146,11 @@ def figure(contender: str, values: Sequence[float], unit: str, *, group: str = "
         low_quartile=low,
         high_quartile=high,
     )
+
+
+def turn_ratios(values: Sequence[float], references: Sequence[float]) -> list[float]:
+    """Of the two turns of each round: what the machine did meanwhile hits both."""
+    return [one / reference for one, reference in zip(values, references, strict=True)]
 
 
 def against_first(rows: Sequence[Row]) -> list[Row]:

@@ -1,7 +1,8 @@
 """The benchmark `pipeline`: a whole run of real processes, its speed and where its time goes.
 
 The reference is Stable-Baselines3's DQN with the same batch and the same samples per agent step, on
-nes_py, as its users have it; it is also given our network, and our native core.
+nes_py, as its users have it; it is also given our network, and our native core. Every second round
+has the other order, so that a machine that becomes slower favours nobody.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
 
 from common.config import Settings
-from common.errors import ConfigError
 from launch.benchmarks.extras import missing_note
-from launch.benchmarks.measure import Effort, Result, Row, against_first, figure
+from launch.benchmarks.gaps import GAPS
+from launch.benchmarks.measure import Effort, Result, Row, against_first, figure, turn_ratios
 from launch.benchmarks.runs import RunFigures, require_figures, watch_run
 from launch.benchmarks.scene import Talker, open_scene
+from launch.benchmarks.shares_picture import Shares, draw
 
 SB3 = "Stable-Baselines3 DQN, 8 SubprocVecEnv"
-REFERENCES = {SB3: False, f"{SB3}, our network nature": True}
+SB3_TWIN = f"{SB3}, our network nature"
+REFERENCES = {SB3: False, SB3_TWIN: True}
 """Whether it has our network; its own has one stream of 512 units and no quantiles."""
 SPEED = "agent step/s"
 SHARE = "share of time"
@@ -94,8 +96,33 @@ def choose_cores(effort: Effort) -> tuple[str, ...]:
     return (chosen,) if is_one else (REFERENCE_CORE, chosen)
 
 
-Shares = Mapping[str, Mapping[str, Sequence[float]]]
-"""Of every part of a run, and of every phase of that, in all its heartbeats."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A value for each turn, by contender and core in the order of the first round."""
+
+    speeds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    beside: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+    """By name and unit: how much it learned from, and its processor time."""
+    shares: dict[str, Shares] = field(default_factory=dict)
+    """Of the last run of each of ours."""
+
+    def add_reference(self, title: str, told: Mapping[str, float]) -> None:
+        self.speeds[title].append(told["agent_steps_per_s"])
+        self._add_learning(title, told["updates_per_s"], told["samples_per_agent_step"])
+        program = "Stable-Baselines3 and its environments"
+        self.beside[f"{title}: processor of {program}", "core"].append(told["cores"])
+
+    def add_ours(self, title: str, figures: RunFigures) -> None:
+        self.speeds[title].append(figures.per_second("global_step"))
+        samples = figures.samples_per_agent_step()
+        self._add_learning(title, figures.per_second("updates"), samples)
+        self.shares[title] = {part: figures.shares(part) for part in PARTS}
+        for program, used in figures.cores.items():
+            self.beside[f"{title}: processor of {program}", "core"].append(used)
+
+    def _add_learning(self, title: str, updates_per_s: float, samples: float) -> None:
+        self.beside[f"{title}: updates", "update/s"].append(updates_per_s)
+        self.beside[f"{title}: samples per agent step", "sample"].append(samples)
 
 
 def run_pipeline(plan: PipelinePlan) -> tuple[Result, dict[str, Shares]]:
@@ -103,37 +130,65 @@ def run_pipeline(plan: PipelinePlan) -> tuple[Result, dict[str, Shares]]:
     is_missing = bool(plan.references) and find_spec("stable_baselines3") is None
     notes = (missing_note("Stable-Baselines3"),) if is_missing else ()
     references = {} if is_missing else plan.references
-    speeds: dict[str, list[float]] = defaultdict(list)
-    cores: dict[str, list[float]] = defaultdict(list)
-    shares: dict[str, Shares] = {}
-    for core in [core for _ in range(plan.rounds) for core in plan.cores]:
-        for name, our_network in references.items():
-            speed = reference_speed(plan, core, our_network=our_network)
-            speeds[f"{name}, {core}"].append(speed)
-        for name, words in plan.contenders.items():
+    turns = [(core, name) for core in plan.cores for name in (*references, *plan.contenders)]
+    found = Found()
+    for number in range(plan.rounds):
+        for core, name in turns[:: -1 if number % 2 else 1]:
             title = f"{name}, {core}"
-            figures = require_figures(plan.watch(words, core), name)
-            speeds[title].append(figures.per_second("global_step"))
-            shares[title] = {part: figures.shares(part) for part in PARTS}
-            for program, used in figures.cores.items():
-                cores[f"{title}: processor of {program}"].append(used)
-    rows = [figure(name, values, SPEED, group="speed") for name, values in speeds.items()]
-    parts = [row for title, told in shares.items() for row in share_rows(title, told)]
-    used_rows = [figure(name, values, "core") for name, values in cores.items()]
-    return Result([*against_first(rows), *used_rows, *parts], notes), shares
+            if name in references:
+                told = reference_turn(plan, core, our_network=references[name])
+                found.add_reference(title, told)
+            else:
+                figures = require_figures(plan.watch(plan.contenders[name], core), name)
+                found.add_ours(title, figures)
+    return Result(rows_of(plan, found), notes), found.shares
+
+
+def rows_of(plan: PipelinePlan, found: Found) -> list[Row]:
+    speeds = [
+        figure(f"{name}, {core}", found.speeds[f"{name}, {core}"], SPEED, group=f"speed, {core}")
+        for core in plan.cores
+        for name in (*plan.references, *plan.contenders)
+        if f"{name}, {core}" in found.speeds
+    ]
+    beside = [figure(name, values, unit) for (name, unit), values in found.beside.items()]
+    parts = [row for title, told in found.shares.items() for row in share_rows(title, told)]
+    return [*against_first(speeds), *ratio_rows(plan, found.speeds), *beside, *parts]
+
+
+def ratio_rows(plan: PipelinePlan, speeds: Mapping[str, Sequence[float]]) -> list[Row]:
+    """Ours against what is most like it, and against what its users have; round by round."""
+    rows = []
+    for core in plan.cores:
+        references = {"Stable-Baselines3 on this core, our network nature": f"{SB3_TWIN}, {core}"}
+        if core != REFERENCE_CORE:
+            as_it_comes = "Stable-Baselines3 on nes_py, as its users have it"
+            references[as_it_comes] = f"{SB3}, {REFERENCE_CORE}"
+        for name in plan.contenders:
+            ours = f"{name}, {core}"
+            rows += [
+                figure(f"{ours}: times {words}", turn_ratios(speeds[ours], speeds[its]), "ratio")
+                for words, its in references.items()
+                if its in speeds
+            ]
+    return rows
 
 
 def share_rows(title: str, shares: Shares) -> list[Row]:
     """Where the time of every part of a run went, in the order of its phases."""
-    return [
+    rows = [
         figure(f"{title}: {part}: {phase}", values, SHARE, group=f"{title}: {part}")
         for part, phases in shares.items()
         for phase, values in phases.items()
         if values
     ]
+    learner = shares.get("learner", {})
+    gaps = [sum(one) for one in zip(*(learner.get(phase, ()) for phase in GAPS), strict=True)]
+    return [*rows, *([figure(f"{title}: gaps of the learner", gaps, SHARE)] if gaps else [])]
 
 
-def reference_speed(plan: PipelinePlan, core: str, *, our_network: bool) -> float:
+def reference_turn(plan: PipelinePlan, core: str, *, our_network: bool) -> Mapping[str, float]:
+    """What `sb3_dqn.py` tells of itself."""
     settings = Settings()
     job = {
         "core": core,
@@ -148,47 +203,4 @@ def reference_speed(plan: PipelinePlan, core: str, *, our_network: bool) -> floa
     with open_scene(settings) as scene:
         module = "launch.benchmarks.sb3_dqn"
         talker = Talker(scene, "sb3", module, job, threads=None)
-        return float(talker.hear(START_DEADLINE_S + plan.seconds)["agent_steps_per_s"])
-
-
-def draw(runs: Mapping[str, Shares], path: str) -> None:
-    """For every run a panel, in it one bar for every part, divided into its phases."""
-    matplotlib = import_module("matplotlib")
-    matplotlib.use("Agg")
-    pyplot: Any = import_module("matplotlib.pyplot")
-    size = (12, 1 + 2.2 * len(runs))
-    figure_, axes = pyplot.subplots(
-        len(runs), figsize=size, sharex=True, squeeze=False, constrained_layout=True
-    )
-    told = [phases for shares in runs.values() for phases in shares.values()]
-    names = list(dict.fromkeys(phase for phases in told for phase in phases))
-    palette = [*pyplot.get_cmap("tab20").colors, *pyplot.get_cmap("tab20b").colors]
-    colours = {**dict(zip(names, palette, strict=False)), "wait": "0.85", "other": "0.95"}
-    for axis, (title, shares) in zip(axes[:, 0], runs.items(), strict=True):
-        axis.set_title(title, loc="left", fontsize=10)
-        axis.set_yticks([])
-        axis.set_xlim(0, 1)
-        for row, (part, phases) in enumerate(shares.items()):
-            axis.text(-0.01, row, part, ha="right", va="center")
-            _draw_bar(axis, row, phases, colours)
-    axes[-1, 0].set_xlabel("share of time, mean over processes and heartbeats")
-    patches = [pyplot.Rectangle((0, 0), 1, 1, color=colours[name]) for name in names]
-    figure_.legend(patches, names, loc="outside lower center", ncols=9, frameon=False)
-    try:
-        figure_.savefig(path, dpi=110)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot write {path}: {error}") from error
-    pyplot.close(figure_)
-
-
-def _draw_bar(
-    axis: Any, row: int, phases: Mapping[str, Sequence[float]], colours: Mapping[str, object]
-) -> None:
-    left = 0.0
-    for phase, values in phases.items():
-        width = sum(values) / len(values) if values else 0.0
-        axis.barh(row, width, left=left, color=colours[phase])
-        if width >= 0.04:  # noqa: PLR2004 - a narrower piece has no room for its name
-            label = f"{phase}\n{width:.0%}"
-            axis.text(left + width / 2, row, label, ha="center", va="center", fontsize=8)
-        left += width
+        return talker.hear(START_DEADLINE_S + plan.seconds)

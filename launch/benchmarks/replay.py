@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -17,7 +18,6 @@ import psutil
 import torch
 
 from common.batch import allocate_batch
-from common.config import ActorSettings, EnvSettings, LearnerSettings, ReplaySettings, Settings
 from common.errors import BenchmarkFailed
 from common.handshake import ServerLink, open_link
 from common.heartbeat import Identity
@@ -27,52 +27,23 @@ from common.shared_files import shared_prefix
 from common.shared_slots import slot_bytes
 from common.transport import ZmqNetwork
 from common.transport_probe import PlainPuller
-from launch.benchmarks.blocks import BLOCK_ITEMS
-from launch.benchmarks.buffer_calls import bench_calls, bench_capacities, layout_rows
+from launch.benchmarks.buffer_calls import (
+    LAYOUT_BLOCK_ITEMS,
+    bench_calls,
+    bench_capacities,
+    layout_rows,
+)
 from launch.benchmarks.growth import BYTES, MemoryWatch
 from launch.benchmarks.measure import Effort, Result, Row, against_first, figure, measure
 from launch.benchmarks.per import CAPACITIES
+from launch.benchmarks.replay_plan import ReplayPlan
 from launch.benchmarks.scene import Scene, Talker, open_scene
 
 START_DEADLINE_S = 60.0
 STEPS_IN = "agent step/s"
 SAMPLES_OUT = "sample/s"
 ASKED_STEPS = "steps in: asked for while samples go out"
-NO_BALANCE_AGENT_STEPS = 1_000_000_000
 Rates = Mapping[str, Sequence[float]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayPlan:
-    capacity: int = 100_000
-    batch_size: int = 512
-    senders: int = 4
-    incoming_agent_steps_per_s: float = 1_000.0
-    """While batches go out."""
-    window_s: float = 4.0
-    rounds: int = 5
-    frame_side: int = 84
-
-    @property
-    def settings(self) -> Settings:
-        base = unbalanced_settings(self.senders, self.capacity, self.frame_side)
-        return replace(base, learner=LearnerSettings(batch_size=self.batch_size))
-
-
-def unbalanced_settings(actors: int, capacity: int, frame_side: int) -> Settings:
-    """Neither side ever waits for the other: each is measured by itself."""
-    base = Settings()
-    return replace(
-        base,
-        run=replace(base.run, device="cpu"),
-        env=EnvSettings(size=frame_side),
-        actor=ActorSettings(actors=actors, block_steps=BLOCK_ITEMS),
-        replay=ReplaySettings(
-            capacity=capacity,
-            learning_starts=1,
-            balance_slack_agent_steps=NO_BALANCE_AGENT_STEPS,
-        ),
-    )
 
 
 def run(effort: Effort) -> Result:
@@ -83,21 +54,34 @@ def run(effort: Effort) -> Result:
     )
     spec, turns = plan.settings.spec, effort.turns(100, 10)
     served = serve(plan)
+    smaller = fill(replace(plan, block_steps=LAYOUT_BLOCK_ITEMS[-1]))
     calls = measure(bench_calls(spec, plan.capacity, plan.batch_size), turns)
     capacities = CAPACITIES[:2] if effort.quick else CAPACITIES
     by_capacity = measure(bench_capacities(spec, capacities, plan.batch_size), turns)
     layout = layout_rows(spec, plan.capacity)
-    rows = [*served.rows, *layout, *calls.rows, *by_capacity.rows]
+    rows = [*served.rows, smaller, *layout, *calls.rows, *by_capacity.rows]
     return Result(rows, (*served.notes, *by_capacity.notes))
 
 
 def serve(plan: ReplayPlan) -> Result:
     """Figures of the server process."""
+    with open_site(plan) as site:
+        return site.measure()
+
+
+def fill(plan: ReplayPlan) -> Row:
+    """What a transition takes of the memory of a server process that does nothing else."""
+    with open_site(plan) as site:
+        return site.fill()
+
+
+@contextmanager
+def open_site(plan: ReplayPlan) -> Iterator[Site]:
     with open_scene(plan.settings) as scene:
         scene.start_program("replay_server")
         site = Site(scene, plan)
         try:
-            return site.measure()
+            yield site
         finally:
             site.close()
 
@@ -123,19 +107,24 @@ class Site:
         self._memory = MemoryWatch(lambda: self._server.memory_info().rss)
 
     def measure(self) -> Result:
+        filled = self.fill()
+        for _ in range(self._plan.rounds):
+            self._round()
+        rows = [
+            *rate_rows(self._values, self._beside, self._plan.incoming_agent_steps_per_s),
+            filled,
+            *self._memory.rows(),
+        ]
+        return Result(rows, self._memory.notes())
+
+    def fill(self) -> Row:
         await_welcome(self._scene, self._control)
         empty_bytes = self._server.memory_info().rss
         self._fill()
         full_bytes, size = self._server.memory_info().rss, self._status().size
-        for _ in range(self._plan.rounds):
-            self._round()
-        per_transition = (full_bytes - empty_bytes) / size
-        rows = [
-            *rate_rows(self._values, self._beside, self._plan.incoming_agent_steps_per_s),
-            figure("memory per stored transition", [per_transition], BYTES),
-            *self._memory.rows(),
-        ]
-        return Result(rows, self._memory.notes())
+        block_steps = self._scene.settings.actor.block_steps
+        name = f"memory per stored transition, blocks of {block_steps}"
+        return figure(name, [(full_bytes - empty_bytes) / size], BYTES)
 
     def close(self) -> None:
         self._network.close()
@@ -158,7 +147,7 @@ class Site:
 
     def _fill(self) -> None:
         deadline_s = time.monotonic() + START_DEADLINE_S + self._plan.capacity / 1_000
-        while self._status().size < self._plan.capacity - BLOCK_ITEMS:
+        while self._status().size < self._plan.capacity - self._plan.block_steps:
             self._steps_per_s()
             if time.monotonic() > deadline_s:
                 raise BenchmarkFailed(f"the buffer holds only {self._status().size} transitions")
@@ -168,7 +157,7 @@ class Site:
         return self._hear_all("agent_steps") / self._plan.window_s
 
     def _plain_steps_per_s(self) -> float:
-        return BLOCK_ITEMS * self._plain_messages_per_s(self._senders, {})
+        return self._plan.block_steps * self._plain_messages_per_s(self._senders, {})
 
     def _plain_samples_per_s(self) -> float:
         size = slot_bytes(self._plan.batch_size, self._scene.settings.spec)

@@ -16,12 +16,15 @@ from common.errors import BenchmarkFailed
 from common.jsonl import last_record, read_jsonl
 from common.phases import PHASES
 from common.run_paths import RunPaths
+from common.settings_files import load_settings
 from launch.benchmarks.processor import cores_between, worked
 from launch.benchmarks.scene import Scene
 
 START_DEADLINE_S = 180.0
 STOP_DEADLINE_S = 40.0
 LONGEST_RUN_MINUTES = 20.0
+A_RATE = 2
+"""Lines that it takes."""
 RUN = "benchmark"
 LOCAL = "launch.local"
 LAUNCHER = "launcher"
@@ -39,13 +42,20 @@ class RunFigures:
     duration_s: float
     cores: Mapping[str, float] = field(default_factory=dict)
     """Processor seconds per second of each program, where they were looked at."""
+    batch_size: int = 0
+    """Transitions per update."""
 
     def per_second(self, counter: str) -> float:
-        if len(self.metrics) < 2:  # noqa: PLR2004 - a rate needs two readings
+        if len(self.metrics) < A_RATE:
             return 0.0
         first, last = self.metrics[0], self.metrics[-1]
         elapsed_s = number(last, "time") - number(first, "time")
         return (number(last, counter) - number(first, counter)) / max(elapsed_s, 1e-9)
+
+    def samples_per_agent_step(self) -> float:
+        """What it learned from, for each step that was played meanwhile."""
+        steps_per_s = self.per_second("global_step")
+        return self.per_second("updates") * self.batch_size / max(steps_per_s, 1e-9)
 
     def last(self, name: str) -> object:
         """The newest value that is known, or None."""
@@ -107,12 +117,17 @@ def watch_run(
         began_s, began_at, before = time.monotonic(), time.time(), worked(launcher_pid)
         scene.wait_until(
             "the end of the window",
-            _both(lambda: time.monotonic() - began_s >= seconds, lambda: _lines(paths) > 1),
+            _both(
+                lambda: time.monotonic() - began_s >= seconds,
+                lambda: len(_after(paths.metrics, began_at)) >= A_RATE,
+            ),
             seconds + START_DEADLINE_S,
         )
         elapsed_s = time.monotonic() - began_s
         cores = cores_between(before, worked(launcher_pid), elapsed_s)
-        return replace(read_figures(paths, began_at, elapsed_s), cores=cores)
+        batch_size = load_settings(paths.config).learner.batch_size
+        figures = read_figures(paths, began_at, elapsed_s)
+        return replace(figures, cores=cores, batch_size=batch_size)
 
 
 def read_figures(paths: RunPaths, since: float, duration_s: float) -> RunFigures:
@@ -137,16 +152,15 @@ def count_updates(paths: RunPaths) -> float:
     return number(last_record(paths.metrics) or {}, "updates")
 
 
-def _lines(paths: RunPaths) -> int:
-    """Lines of metrics in which learning shows."""
-    return sum(number(line, "updates") > 0 for line in read_jsonl(paths.metrics))
-
-
 def _both(first: Callable[[], bool], second: Callable[[], bool]) -> Callable[[], bool]:
     return lambda: first() and second()
 
 
 def require_figures(figures: RunFigures, what: str) -> RunFigures:
-    if not figures.metrics:
-        raise BenchmarkFailed(f"{what} wrote no metrics")
+    """Two lines at least: a rate of fewer would be told as none at all."""
+    if len(figures.metrics) < A_RATE:
+        found = len(figures.metrics)
+        raise BenchmarkFailed(
+            f"{what} wrote {found} lines of metrics in time, a rate takes {A_RATE}"
+        )
     return figures

@@ -7,12 +7,13 @@ we have, each in a process; torch may use every core.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from common.config import EnvSettings, Settings
 from common.networks import build_network
 from launch.benchmarks.plain_update import values_of
+from launch.benchmarks.processor import Worked, cores_between, worked
 from launch.benchmarks.scene import answer
 
 EXPLORATION = 0.05
@@ -49,39 +51,65 @@ class OurNature(nn.Module):
         return values_of(self.network, features, none).mean(dim=2)
 
 
+TOLD = ("agent_steps_per_s", "updates_per_s", "samples_per_agent_step", "cores")
+
+
+class Reading(NamedTuple):
+    """At one end of the window."""
+
+    time_s: float
+    agent_steps: int
+    updates: int
+    worked: Worked
+
+
 class Window:
     """Measures from the first update on; ends training when the time is over."""
 
-    def __init__(self, learning_starts: int, seconds: float) -> None:
+    def __init__(self, learning_starts: int, seconds: float, batch_size: int) -> None:
         self._learning_starts = learning_starts
         self._seconds = seconds
-        self._began: tuple[float, int] | None = None
-        self.agent_steps_per_s = 0.0
+        self._batch_size = batch_size
+        self._began: Reading | None = None
+        self.told = dict.fromkeys(TOLD, 0.0)
 
     def __call__(self, names: Mapping[str, Any], _: Mapping[str, Any]) -> bool:
         steps, now_s = int(names["self"].num_timesteps), time.monotonic()
         if steps <= self._learning_starts:
             return True
+        # Its own counter of updates, which it has no public word for.
+        updates = int(names["self"]._n_updates)
         if self._began is None:
-            self._began = (now_s, steps)
-        began_s, began_steps = self._began
-        elapsed_s = now_s - began_s
-        self.agent_steps_per_s = (steps - began_steps) / max(elapsed_s, 1e-9)
-        return elapsed_s < self._seconds
+            self._began = Reading(now_s, steps, updates, worked(os.getpid()))
+        goes_on = now_s - self._began.time_s < self._seconds
+        if not goes_on:
+            self._tell(self._began, Reading(now_s, steps, updates, worked(os.getpid())))
+        return goes_on
+
+    def _tell(self, began: Reading, ended: Reading) -> None:
+        elapsed_s = max(ended.time_s - began.time_s, 1e-9)
+        steps, updates = ended.agent_steps - began.agent_steps, ended.updates - began.updates
+        self.told = {
+            "agent_steps_per_s": steps / elapsed_s,
+            "updates_per_s": updates / elapsed_s,
+            "samples_per_agent_step": updates * self._batch_size / max(steps, 1),
+            # Its environments are processes that it started.
+            "cores": sum(cores_between(began.worked, ended.worked, elapsed_s).values()),
+        }
 
 
 OURS = {"features_extractor_class": OurNature, "net_arch": []}
 """What it adds behind ours is one product of seven by seven."""
 
 
-def train(job: Mapping[str, Any]) -> float:
-    """Agent steps per second, learning included."""
+def train(job: Mapping[str, Any]) -> Mapping[str, float]:
+    """Agent steps and updates per second, learning included, and the processor cores it took."""
     vec_env = import_module("stable_baselines3.common.vec_env")
     makers: list[Callable[[], Any]] = [partial(make_env, job["core"])] * job["envs"]
     envs = vec_env.SubprocVecEnv(makers)
     # One update of a batch for so many turns of all environments.
     turns = job["batch_size"] / job["samples_per_insert"] / job["envs"]
-    window = Window(job["learning_starts"], job["seconds"])
+    window = Window(job["learning_starts"], job["seconds"], job["batch_size"])
     try:
         model = import_module("stable_baselines3").DQN(
             "CnnPolicy",
@@ -100,8 +128,8 @@ def train(job: Mapping[str, Any]) -> float:
         model.learn(total_timesteps=10**9, callback=window)
     finally:
         envs.close()
-    return window.agent_steps_per_s
+    return window.told
 
 
 if __name__ == "__main__":
-    answer({"agent_steps_per_s": train(json.loads(sys.argv[1]))})
+    answer(train(json.loads(sys.argv[1])))

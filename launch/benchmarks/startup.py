@@ -29,6 +29,8 @@ QUICK_COMMANDS = (
     "python launch/env_regression.py",
     "python -m actor",
 )
+BARE = {"pass": "pass", "'import torch'": "import torch"}
+"""As a person would type them, and what Python is given."""
 DEFAULT_CORE = "nes_py"
 """What `launch/local.py` plays on where nothing is said."""
 
@@ -153,8 +155,8 @@ def _has_flags(path: Path) -> bool:
 
 
 def bench_help(commands: dict[str, list[str]]) -> Bench:
-    """The interpreter alone comes first: nothing can be faster."""
-    words = {"python -c pass": ["-c", "pass"]}
+    """The interpreter alone comes first: nothing can be faster; then what every actor imports."""
+    words = {f"python -c {quoted}": ["-c", code] for quoted, code in BARE.items()}
     words |= {f"{name} --help": [*command, "--help"] for name, command in commands.items()}
     return Bench(
         contenders={

@@ -1,14 +1,21 @@
-"""A helper process of the benchmark `weights`: an actor that only follows the weights."""
+"""A helper process of the benchmark `weights`: an actor that follows the weights, and may play."""
 
 from __future__ import annotations
 
 import json
+import os
+import random
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from common.config import EnvSettings
 from common.devices import limit_torch_threads
 from common.inference import PreparedNetwork
 from common.networks import build_network
@@ -21,7 +28,33 @@ TICK_S = 0.002
 """About an agent step: an actor looks for weights once in each."""
 
 
-def follow(feed: Any, prepared: PreparedNetwork, seconds: float) -> dict[str, object]:
+def rest() -> None:
+    time.sleep(TICK_S)
+
+
+def player(
+    env_settings: EnvSettings, actions: int, prepared: PreparedNetwork
+) -> Callable[[], None]:
+    """An agent step at each call: what the network says is worked out, any button is pressed."""
+    env = import_module("actor.env.factory").make_env(env_settings)
+    buttons = random.Random(1)  # noqa: S311 - which button, no secret
+    seen, _ = env.reset(seed=1)
+    action = 0
+
+    def step() -> None:
+        nonlocal seen, action
+        prepared.infer(torch.from_numpy(seen)[None], torch.tensor([action]))
+        action = buttons.randrange(actions)
+        seen, _, is_lost, is_over, _ = env.step(action)
+        if is_lost or is_over:
+            seen, _ = env.reset()
+
+    return step
+
+
+def follow(
+    feed: Any, prepared: PreparedNetwork, seconds: float, tick: Callable[[], None] = rest
+) -> dict[str, object]:
     """Which versions were in use when, by a clock that all processes share, and what it cost."""
     uses: list[tuple[int, float]] = []
     processor_s = elapsed_s = 0.0
@@ -33,7 +66,7 @@ def follow(feed: Any, prepared: PreparedNetwork, seconds: float) -> dict[str, ob
             uses.append((feed.current.version, time.monotonic()))
         processor_s += time.thread_time() - used_s
         elapsed_s += time.monotonic() - now_s
-        time.sleep(TICK_S)
+        tick()
     return {
         "uses": uses,
         "processor_s": processor_s + _other_threads_s() - others_s,
@@ -58,8 +91,12 @@ def main() -> int:
     feed = import_module("actor.weight_feed").WeightFeed(
         network.subscriber(settings.endpoints.weights_endpoint), net, weight_contract(settings)
     )
+    tick = rest
+    if job["core"]:
+        os.nice(import_module("actor.main").ACTOR_NICENESS)
+        tick = player(replace(settings.env, core=job["core"]), settings.spec.num_actions, prepared)
     for command in commands():
-        answer(follow(feed, prepared, command["seconds"]))
+        answer(follow(feed, prepared, command["seconds"], tick))
     network.close()
     return 0
 

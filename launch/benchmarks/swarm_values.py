@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from common.config import Settings
-from launch.benchmarks.replay import unbalanced_settings
+from launch.benchmarks.replay_plan import unbalanced_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """The benchmark `weights`: from publishing to the use by all actors, over real sockets.
 
 The learner's publisher is in this process, every subscriber is one of its own with an actor's
-`WeightFeed` and network.
+`WeightFeed` and network. First they only look for weights, and the cores are idle otherwise; then
+they play between two looks, all at once on the cores that there are.
 """
 
 from __future__ import annotations
@@ -32,29 +33,44 @@ class WeightsPlan:
     interval_s: float = 1.0
     """Between two versions; training on two cores publishes about every three seconds."""
     settings: Settings = field(default_factory=Settings)
+    core: str = ""
+    """That the subscribers play on; empty: they do not play."""
+
+    @property
+    def circumstances(self) -> str:
+        return f"playing on {self.core}" if self.core else "cores otherwise idle"
 
 
 def run(effort: Effort) -> Result:
-    return publish_and_follow(
-        WeightsPlan(
-            subscribers=2 if effort.quick else 8,
-            versions=effort.turns(30, 5),
-            interval_s=effort.seconds(1.0, 0.3),
-        )
+    plan = WeightsPlan(
+        subscribers=2 if effort.quick else 8,
+        versions=effort.turns(30, 5),
+        interval_s=effort.seconds(1.0, 0.3),
     )
+    core = str(import_module("actor.env.core_choice").choose_core(effort.core).name)
+    plans = (plan, replace(plan, core=core))
+    return Result([row for each in plans for row in publish_and_follow(each).rows])
 
 
 def publish_and_follow(plan: WeightsPlan) -> Result:
     with open_scene(plan.settings) as scene:
         source = Source(scene.settings)
         try:
-            return Result(_measure(scene, source, plan))
+            rows = _measure(scene, source, plan)
         finally:
             source.close()
+    where = plan.circumstances
+    return Result(
+        [
+            replace(row, contender=f"{row.contender}, {where}", group=row.group and where)
+            for row in rows
+        ]
+    )
 
 
 def _measure(scene: Scene, source: Source, plan: WeightsPlan) -> list[Row]:
-    module, job = "launch.benchmarks.subscriber", {"config": str(scene.paths.config)}
+    module = "launch.benchmarks.subscriber"
+    job = {"config": str(scene.paths.config), "core": plan.core}
     talkers = [
         Talker(scene, f"subscriber-{index}", module, job) for index in range(plan.subscribers)
     ]

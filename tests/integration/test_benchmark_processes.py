@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
+
+import psutil
 import pytest
 
 from common.config import EnvSettings, Settings
+from common.devices import thread_environment
 from common.phases import PHASES
 from launch.benchmarks.actor_time import OVERHEAD, TimePlan, time_rows
 from launch.benchmarks.gaps import GAPS, GapPlan, gap_rows
-from launch.benchmarks.overlap import OverlapPlan, run_matrix
+from launch.benchmarks.overlap import MODES, OverlapPlan, run_matrix
 from launch.benchmarks.pipeline import PipelinePlan, run_pipeline
-from launch.benchmarks.replay import ReplayPlan, serve
+from launch.benchmarks.replay import fill, serve
+from launch.benchmarks.replay_plan import ReplayPlan
+from launch.benchmarks.scene import open_scene
 from launch.benchmarks.startup import DEADLINE_S, StartPlan, bench_help, start_rows
+from launch.benchmarks.threads import plain_updates
 from launch.benchmarks.watching import Look, WatchPlan, rows_of, take_turns
 from launch.benchmarks.weights import WeightsPlan, publish_and_follow
 
@@ -37,7 +44,7 @@ def test_a_replay_server_takes_steps_and_gives_samples() -> None:
         "samples out: memcpy",
         "samples out: shared, while 1,000 steps/s come in",
         "samples out: wire, while 1,000 steps/s come in",
-        "memory per stored transition",
+        "memory per stored transition, blocks of 128",
     ]
     assert all(rows[name].median > 0 for name in promised)
     for transport in ("shared", "wire"):
@@ -49,11 +56,27 @@ def test_a_replay_server_takes_steps_and_gives_samples() -> None:
     assert "--rounds 8" in result.notes[0]
 
 
+@pytest.mark.nightly
+@pytest.mark.timeout(240)
+def test_the_memory_of_a_transition_is_measured_with_smaller_blocks_too() -> None:
+    """A server that is filled with them by its senders; a block holds as many transitions."""
+    plan = ReplayPlan(capacity=4_096, senders=2, window_s=0.2, frame_side=84, block_steps=64)
+
+    row = fill(plan)
+
+    assert row.contender == "memory per stored transition, blocks of 64"
+    frame_bytes = 84 * 84
+    assert row.median > frame_bytes
+
+
 @pytest.mark.timeout(240)
 def test_every_version_of_the_weights_is_serialised_once_and_used() -> None:
     plan = WeightsPlan(subscribers=2, versions=3, interval_s=0.5, settings=Settings(env=SMALL))
 
-    rows = {row.contender: row for row in publish_and_follow(plan).rows}
+    rows = {
+        row.contender.removesuffix(", cores otherwise idle"): row
+        for row in publish_and_follow(plan).rows
+    }
 
     assert rows["serialisations per version"].median == 1.0
     assert rows["versions that all 2 used"].median > 0
@@ -70,7 +93,8 @@ def test_the_time_of_an_actor_is_that_of_a_process_with_its_sockets() -> None:
     rows = time_rows(TimePlan(envs_of_actors=(2,), seconds=2.0, env=corridor))
 
     told = {row.contender.rpartition(": ")[2]: row.median for row in rows}
-    assert told.keys() == {*OVERHEAD, "all but playing", "all but playing and blocks"}
+    sums = {"inference, encode and send", "all but playing", "all but playing and blocks"}
+    assert told.keys() == {*OVERHEAD, *sums}
     # Blocks went out, answers and versions came in.
     assert all(told[name] > 0 for name in ("inference", "blocks", "encode", "send", "weights"))
     assert max(told.values()) == told["all but playing"] < 1
@@ -99,6 +123,20 @@ def test_the_gaps_between_updates_are_measured_in_a_learner_process() -> None:
     assert checkpoint.ratio == pytest.approx(checkpoint.median / update.median)
 
 
+@pytest.mark.timeout(240)
+def test_the_plain_update_of_a_child_has_torchs_own_setting_of_threads() -> None:
+    with open_scene(Settings()) as scene:
+        child = plain_updates(scene, "small", 2)
+        child.work()
+        child.work()
+        environment = psutil.Process(scene.processes["plain-small"].pid).environ()
+
+    ours = thread_environment(1)
+    assert {name: environment.get(name) for name in ours} == {
+        name: os.environ.get(name) for name in ours
+    }
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(240)
 def test_a_whole_run_says_where_its_time_goes() -> None:
@@ -115,6 +153,7 @@ def test_a_whole_run_says_where_its_time_goes() -> None:
     result, runs = run_pipeline(plan)
 
     assert result.rows[0].contender == "corridor, nes_py"
+    assert result.rows[0].median > 0
     shares = runs["corridor, nes_py"]
     assert shares.keys() == PHASES.keys()
     assert all(shares[part]["wait"] for part in PHASES)
@@ -129,7 +168,8 @@ def test_lockstep_is_compared_with_parallel_processes() -> None:
 
     result = run_matrix(plan)
 
-    assert [line["mode"] for line in result.lines] == ["lockstep", "parallel"]
+    assert [line["mode"] for line in result.lines] == list(MODES)
+    assert result.rows[0].median > 0
     assert all(float(str(line["updates_per_sec_mean"])) > 0 for line in result.lines)
 
 
@@ -171,4 +211,5 @@ def test_starts_are_timed() -> None:
     # A process that has imported torch, and no more than that.
     assert 100e6 < memory.median < 1e9
     bench = bench_help({"python launch/keys.py": ["launch/keys.py"]})
-    assert list(bench.contenders) == ["python -c pass", "python launch/keys.py --help"]
+    bare = ["python -c pass", "python -c 'import torch'"]
+    assert list(bench.contenders) == [*bare, "python launch/keys.py --help"]

@@ -45,7 +45,7 @@ def test_overhead_is_a_share_of_the_time_in_which_it_did_not_wait() -> None:
     assert told["core: all but playing"] == pytest.approx(0.25)
     assert told["core: all but playing and blocks"] == pytest.approx(0.2)
     assert {row.unit for row in rows} == {"ratio"}
-    assert len(rows) == len(OVERHEAD) + 2
+    assert len(rows) == len(OVERHEAD) + 3
 
 
 def test_the_sum_is_that_of_every_heartbeat_by_itself() -> None:
@@ -56,6 +56,19 @@ def test_the_sum_is_that_of_every_heartbeat_by_itself() -> None:
 
     # The sum of the medians would be 0.
     assert together.median == pytest.approx(0.2)
+
+
+def test_the_goal_is_about_sums_of_each_heartbeat() -> None:
+    shares = {name: [0.0, 0.0, 0.0] for name in SHARES}
+    shares |= {"inference": [0.1, 0.0, 0.0], "encode": [0.0, 0.2, 0.0], "send": [0.0, 0.0, 0.3]}
+    shares |= {"blocks": [0.4, 0.4, 0.4], "wait": [0.0, 0.0, 0.5]}
+
+    told = {row.contender: row for row in rows_of("core", shares)}
+
+    # The medians of the three are 0 each.
+    goal = told["core: inference, encode and send"]
+    assert (goal.low_quartile, goal.median) == pytest.approx((0.15, 0.2))
+    assert goal.high_quartile == pytest.approx(0.4)
 
 
 def test_an_interval_that_was_all_waiting_tells_nothing() -> None:

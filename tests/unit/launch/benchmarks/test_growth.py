@@ -58,12 +58,22 @@ def test_memory_that_only_goes_up_and_down_does_not_grow() -> None:
 def test_the_first_rounds_do_not_count() -> None:
     memory = watch([100] * FIRST_ROUNDS + [900, 910, 920, 930, 940, 950, 960])
 
-    plain, growth = memory.rows()
+    plain, growth, difference = memory.rows()
     assert (plain.median, plain.low_quartile, plain.unit) == (930, 915, "byte")
     assert growth.contender == "its growth in 6 minutes, one step left out"
     assert growth.median == pytest.approx(10.0)
     assert growth.unit == "byte/min"
+    assert difference.contender == "memory at the end less that at the beginning"
+    assert (difference.median, difference.unit) == (60.0, "byte")
     assert memory.notes() == ()
+
+
+def test_a_step_that_is_no_growth_is_in_the_difference_of_both_ends() -> None:
+    rows = watch([100] * FIRST_ROUNDS + [900] * 5 + [950] * 5).rows()
+
+    told = {row.contender: row.median for row in rows}
+    assert told["its growth in 9 minutes, one step left out"] == pytest.approx(0.0, abs=1e-6)
+    assert told["memory at the end less that at the beginning"] == 50.0
 
 
 def test_of_few_readings_no_growth_is_told_and_a_note_says_how_many_it_takes() -> None:

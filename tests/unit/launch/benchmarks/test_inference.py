@@ -73,7 +73,10 @@ def test_a_missing_runtime_is_named_with_what_installs_it(
 
     assert load_runtime() == (
         None,
-        ('ONNX Runtime is not measured: it is not installed; run: pip install "warpzone[bench]"',),
+        (
+            "ONNX Runtime is not measured: it is not installed; "
+            "run: pip install -c constraints.txt -e '.[bench]'",
+        ),
     )
 
 

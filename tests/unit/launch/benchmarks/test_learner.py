@@ -3,6 +3,8 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any
 
 import pytest
 import torch
@@ -21,6 +23,7 @@ from launch.benchmarks.learner import (
 )
 from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, Work, figure
 from launch.benchmarks.plain_update import PlainLearner
+from launch.benchmarks.threads import with_threads
 from launch.benchmarks.update_variants import VARIANTS
 from learner.update import Learner, UpdateSettings
 
@@ -182,25 +185,32 @@ def test_a_larger_batch_is_measured_as_large_as_its_row_says(benches: list[Bench
     }
 
 
-@pytest.mark.usefixtures("fakes")
-def test_updates_of_both_networks_and_products_have_one_thread_and_two(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen: list[Mapping[str, Contender]] = []
-    with_both: dict[str, Work] = {}
+Compared = tuple[Mapping[str, Contender], Mapping[str, Work], Mapping[str, Contender]]
 
-    def keep(
-        contenders: Mapping[str, Contender], _rounds: int, beside: Mapping[str, Work]
-    ) -> Result:
-        seen.append(contenders)
-        with_both.update(beside)
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch, fakes: list[FakeLearner]) -> Compared:
+    """What is given to be measured with threads; the child is a fake, too."""
+    seen: list[Any] = []
+
+    def keep(*given: Any) -> Result:
+        seen.extend((given[0], *given[2:]))
         return Result([])
 
+    def child(_scene: object, network: str, batch_size: int) -> Contender:
+        return Contender(work=lambda: f"plain {network} with {batch_size}", unit="update")
+
     monkeypatch.setattr(learner, "measure_threads", keep)
-
+    monkeypatch.setattr(learner, "open_scene", lambda _settings: nullcontext())
+    monkeypatch.setattr(learner, "plain_updates", child)
     compare_threads(LearnerPlan(batch_size=2), rounds=1)
+    assert fakes
+    contenders, beside, first = seen
+    return contenders, beside, first
 
-    (contenders,) = seen
+
+def test_updates_of_both_networks_and_products_have_one_thread_and_two(compared: Compared) -> None:
+    contenders, with_both, _ = compared
     updates = {name: one for name, one in contenders.items() if name.startswith("update: ours")}
     plain = [name for name in contenders if name.startswith("update: plain")]
     assert plain == ["update: plain, small", "update: plain, nature"]
@@ -216,6 +226,26 @@ def test_updates_of_both_networks_and_products_have_one_thread_and_two(
     assert both == "nature in bfloat16 beside with 2 and the next"
 
 
+def test_updates_are_compared_with_the_plain_one_of_their_network_as_torch_sets_it(
+    compared: Compared,
+) -> None:
+    contenders, beside, first = compared
+
+    ways = {**first, **with_threads(contenders, beside)}
+
+    for network in ("small", "nature"):
+        group = [name for name, one in ways.items() if one.group == f"threads: {network}"]
+        reference = f"update: plain, {network}, two threads as torch sets them"
+        assert group[0] == reference
+        assert done(ways[reference]) == f"plain {network} with 2"
+        ours = [name.partition(f"ours, {network}, ")[2] for name in group if ": ours" in name]
+        assert ours == [
+            f"{precision}, {way}"
+            for precision in ("float32", "bfloat16")
+            for way in ("one thread", "two threads", "a thread beside")
+        ]
+
+
 @pytest.mark.usefixtures("fakes", "benches")
 def test_the_gaps_are_measured_in_each_precision_or_quickly_in_the_last(
     monkeypatch: pytest.MonkeyPatch,
@@ -227,7 +257,7 @@ def test_the_gaps_are_measured_in_each_precision_or_quickly_in_the_last(
         return [figure(f"gaps of {plan.precision}", [1.0], "ratio")]
 
     monkeypatch.setattr(learner, "gap_rows", gaps)
-    monkeypatch.setattr(learner, "measure_threads", lambda *_: Result([]))
+    monkeypatch.setattr(learner, "compare_threads", lambda *_: Result([]))
     monkeypatch.setattr(learner, "profile_operators", lambda _plan: [])
 
     learner.run(Effort(quick=True, rounds=1))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from functools import partial
 
 import pytest
@@ -135,3 +136,13 @@ def test_minutes_go_on_over_restarts_without_the_pauses() -> None:
     lines = [{"run_time_s": value, "global_step": 0} for value in (60, 120, 30, 90)]
 
     assert axis_values(lines, "minutes") == [1.0, 2.0, 2.5, 3.5]
+
+
+def test_a_rest_after_a_turn_is_not_measured() -> None:
+    rested = Contender(work=lambda: None, rest_s=0.02)
+
+    began_s = time.monotonic()
+    samples = interleave({"rested": rested}, rounds=2)
+
+    assert time.monotonic() - began_s >= 0.06
+    assert max(samples["rested"]) < 0.02

@@ -53,7 +53,8 @@ def test_without_cpprb_ours_is_measured_and_a_note_says_what_to_install(
     assert len([row for row in result.rows if row.unit == "s/call"]) == 4
     assert len([row for row in result.rows if row.unit == OPERATIONS]) == 3
     assert result.notes == (
-        'cpprb is not measured: it is not installed; run: pip install "warpzone[bench]"',
+        "cpprb is not measured: it is not installed; "
+        "run: pip install -c constraints.txt -e '.[bench]'",
     )
 
 

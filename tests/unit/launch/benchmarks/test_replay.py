@@ -18,6 +18,7 @@ from launch.benchmarks.buffer_calls import (
 )
 from launch.benchmarks.measure import measure
 from launch.benchmarks.replay import ASKED_STEPS, rate_rows
+from launch.benchmarks.replay_plan import ReplayPlan
 from launch.benchmarks.sender import written_bytes
 
 SPEC = DataSpec(height=8, width=8, stack=2, num_actions=3, n_step=2)
@@ -133,6 +134,11 @@ def test_the_memory_of_a_transition_is_told_for_the_blocks_of_both_presets() -> 
     assert DataSpec().frame_bytes < larger < smaller
     layout = ItemLayout(spec=DataSpec(), block_items=64)
     assert smaller == memory_bytes(capacity, layout) / capacity
+
+
+def test_senders_send_blocks_of_the_size_that_is_asked_for() -> None:
+    assert ReplayPlan(block_steps=64).settings.actor.block_steps == 64
+    assert ReplayPlan().settings.actor.block_steps == BLOCK_ITEMS
 
 
 def test_a_plain_message_has_pages_of_its_own() -> None:

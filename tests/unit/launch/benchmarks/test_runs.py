@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from common.config import Settings
 from common.errors import BenchmarkFailed
 from common.phases import PHASES
 from common.run_paths import RunPaths
-from launch.benchmarks import cluster, pipeline, startup
-from launch.benchmarks.cluster import ClusterPlan, run_both
+from launch.benchmarks import runs, startup
 from launch.benchmarks.measure import Effort
-from launch.benchmarks.overlap import COLUMNS, OverlapPlan, line_of, run_matrix
-from launch.benchmarks.pipeline import PipelinePlan, draw, run_pipeline, share_rows
+from launch.benchmarks.overlap import COLUMNS, line_of
+from launch.benchmarks.pipeline import share_rows
 from launch.benchmarks.runs import RunFigures, read_figures, require_figures
-from launch.benchmarks.sb3_dqn import Window
+from launch.benchmarks.shares_picture import draw
 from launch.benchmarks.startup import (
     LAUNCH,
     QUICK_COMMANDS,
@@ -101,9 +104,45 @@ def test_the_picture_is_drawn(figures: RunFigures, tmp_path: Path) -> None:
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_run_that_told_nothing_is_an_error() -> None:
-    with pytest.raises(BenchmarkFailed, match="it wrote no metrics"):
-        require_figures(RunFigures(metrics=[], beats={}, duration_s=1.0), "it")
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_run_that_told_too_little_for_a_rate_is_an_error(count: int) -> None:
+    told = RunFigures(metrics=[{"time": 1.0}] * count, beats={}, duration_s=1.0)
+
+    with pytest.raises(BenchmarkFailed, match=f"it wrote {count} lines"):
+        require_figures(told, "it")
+
+
+def test_a_window_ends_when_two_lines_were_written_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines before it, of a run that has learned for long, are not its own."""
+    paths = RunPaths(tmp_path / "r")
+    old = {"time": 1.0, "global_step": 10, "updates": 5}
+    lines: list[Mapping[str, object]] = [old, old, old]
+    write_lines(paths.metrics, lines)
+    asked = 0
+
+    def wait(what: str, condition: Callable[[], bool], _deadline_s: float) -> None:
+        nonlocal asked
+        while not condition():
+            asked += what == "the end of the window"
+            lines.append({"time": time.time(), "global_step": 10 * len(lines), "updates": 9})
+            write_lines(paths.metrics, lines)
+
+    scene = SimpleNamespace(
+        paths=paths,
+        wait_until=wait,
+        pause=lambda _s: None,
+        processes={runs.LAUNCHER: SimpleNamespace(pid=os.getpid())},
+    )
+    monkeypatch.setattr(runs, "launched", lambda *_, **__: nullcontext(scene))
+    monkeypatch.setattr(runs, "load_settings", lambda _path: Settings())
+
+    figures = runs.watch_run((), 0.0)
+
+    assert asked == 2
+    assert len(figures.metrics) == 2
+    assert figures.batch_size == Settings().learner.batch_size
 
 
 def test_the_lines_of_overlap_have_the_promised_columns(figures: RunFigures) -> None:
@@ -111,84 +150,6 @@ def test_the_lines_of_overlap_have_the_promised_columns(figures: RunFigures) -> 
 
     assert tuple(line) == COLUMNS
     assert list(line.values()) == ["parallel", 2, 32, 200.0, 10.0, 0.5, None, 5.0]
-
-
-def test_overlap_compares_both_modes_at_every_place(
-    figures: RunFigures, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[Sequence[str]] = []
-
-    def watch(words: Sequence[str], _seconds: float) -> RunFigures:
-        started.append(words)
-        return figures
-
-    monkeypatch.setattr("launch.benchmarks.overlap.watch_run", watch)
-
-    result = run_matrix(OverlapPlan(actors=(1, 4), block_steps=(16, 32)))
-
-    places = [(line["mode"], line["num_envs"], line["rollout"]) for line in result.lines]
-    assert len(set(places)) == len(places) == 2 * 2 * 2
-    assert sum("--lockstep" in words for words in started) == 4
-    assert [row.ratio for row in result.rows] == [1.0] * 8
-
-
-def test_without_stable_baselines_a_note_says_what_to_install(
-    figures: RunFigures, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settled: list[float] = []
-
-    def watch(_words: Sequence[str], _seconds: float, *, settle_s: float) -> RunFigures:
-        settled.append(settle_s)
-        return figures
-
-    monkeypatch.setattr(pipeline, "find_spec", lambda _name: None)
-    monkeypatch.setattr(pipeline, "watch_run", watch)
-
-    result, shares = run_pipeline(PipelinePlan(rounds=2, settle_s=7.0))
-
-    assert "Stable-Baselines3 is not measured" in result.notes[0]
-    assert 'pip install "warpzone[bench]"' in result.notes[0]
-    assert [row.contender for row in result.rows if row.group == "speed"] == [
-        f"{name}, nes_py" for name in pipeline.CONTENDERS
-    ]
-    assert list(shares) == [f"{name}, nes_py" for name in pipeline.CONTENDERS]
-    assert set(settled) == {7.0}
-    assert all(run["learner"]["forward"] == [0.4] for run in shares.values())
-
-
-def test_the_reference_plays_on_each_core_in_turn_and_is_first_on_nes_py(
-    figures: RunFigures, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    played: list[str] = []
-
-    def reference(_plan: PipelinePlan, core: str, *, our_network: bool) -> float:
-        played.append(f"{core}, ours" if our_network else core)
-        return 10.0
-
-    monkeypatch.setattr(pipeline, "find_spec", lambda _name: object())
-    monkeypatch.setattr(pipeline, "watch_run", lambda *_, **__: figures)
-    monkeypatch.setattr(pipeline, "reference_speed", reference)
-
-    result, _ = run_pipeline(PipelinePlan(rounds=2, cores=("nes_py", "native"), contenders={}))
-
-    assert played == ["nes_py", "nes_py, ours", "native", "native, ours"] * 2
-    assert [row.contender for row in result.rows if row.group == "speed"] == [
-        f"{pipeline.SB3}, nes_py",
-        f"{pipeline.SB3}, our network nature, nes_py",
-        f"{pipeline.SB3}, native",
-        f"{pipeline.SB3}, our network nature, native",
-    ]
-
-
-def test_the_reference_is_measured_from_its_first_update_on() -> None:
-    window = Window(learning_starts=100, seconds=3600.0)
-
-    for steps in (8, 100):
-        assert window({"self": SimpleNamespace(num_timesteps=steps)}, {})
-    assert window.agent_steps_per_s == 0.0
-    for steps in (108, 208):
-        assert window({"self": SimpleNamespace(num_timesteps=steps)}, {})
-    assert window.agent_steps_per_s > 0.0
 
 
 def test_every_command_of_the_launch_folder_is_asked_for_help() -> None:
@@ -204,6 +165,23 @@ def test_every_command_of_the_launch_folder_is_asked_for_help() -> None:
     assert {"python -m actor", "python launch/env_regression.py"} <= all_commands().keys()
     assert all_commands().keys() >= set(QUICK_COMMANDS)
     assert not {"python launch/ranks.py", "python launch/reaper.py"} & all_commands().keys()
+
+
+def test_helps_are_compared_with_the_interpreter_alone_beside_which_torch_is_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(startup, "_run_quietly", asked.append)
+
+    bench = startup.bench_help({"python launch/keys.py": ["launch/keys.py"]})
+    for contender in bench.contenders.values():
+        contender.work()
+
+    assert dict(zip(bench.contenders, asked, strict=True)) == {
+        "python -c pass": ["-c", "pass"],
+        "python -c 'import torch'": ["-c", "import torch"],
+        "python launch/keys.py --help": ["launch/keys.py", "--help"],
+    }
 
 
 def test_starts_are_those_of_the_core_that_the_launcher_takes_and_of_the_native_one(
@@ -232,27 +210,3 @@ def test_rows_of_starts_name_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert started == ["nes_py", "native"] * 2
     assert [row.contender.partition(":")[0] for row in rows] == ["nes_py"] * 4 + ["native"] * 4
-
-
-def test_cluster_compares_both_launchers_in_turn(
-    figures: RunFigures, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[str] = []
-
-    def watch(_words: Sequence[str], _: float, *, settle_s: float, launcher: str) -> RunFigures:
-        assert settle_s > 0
-        started.append(launcher)
-        return figures
-
-    monkeypatch.setattr(cluster, "watch_run", watch)
-    monkeypatch.setattr(cluster, "find_spec", lambda _name: object())
-
-    result = run_both(ClusterPlan(words=(), rounds=2))
-
-    assert started == ["launch.local", "launch.cluster", "launch.cluster", "launch.local"]
-    units = ["agent step/s"] * 2 + ["update/s"] * 2 + ["share"] * 2
-    assert [row.unit for row in result.rows] == units
-    assert [row.ratio for row in result.rows[:4]] == [1.0] * 4
-    assert [row.median for row in result.rows[4:]] == [1.0] * 2
-    monkeypatch.setattr(cluster, "find_spec", lambda _name: None)
-    assert "warpzone[cluster]" in run_both(ClusterPlan(words=())).notes[0]

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from common.config import EnvSettings
 from common.errors import BenchmarkFailed
+from launch.benchmarks import weights
 from launch.benchmarks.measure import Row
-from launch.benchmarks.subscriber import follow
-from launch.benchmarks.weights import SPARE_S, Source, rows_of
+from launch.benchmarks.subscriber import follow, player
+from launch.benchmarks.weights import (
+    SPARE_S,
+    Source,
+    WeightsPlan,
+    publish_and_follow,
+    rows_of,
+)
 
 PUBLISHED = {1: 100.0, 2: 101.0}
 BUSY_S = 0.05
@@ -107,3 +116,51 @@ def test_the_processor_time_of_other_threads_belongs_to_the_cost() -> None:
 
     assert found["processor_s"] > BUSY_S / 2
     assert found["uses"] == []
+
+
+def test_an_actor_that_plays_looks_for_weights_between_two_steps() -> None:
+    turns: list[str] = []
+
+    def look() -> bool:
+        turns.append("look")
+        return False
+
+    def step() -> None:
+        turns.append("step")
+        time.sleep(0.001)
+
+    follow(SimpleNamespace(poll=look), cast("Any", None), 0.05, step)
+
+    assert turns[:4] == ["look", "step"] * 2
+
+
+def test_playing_goes_on_after_the_end_of_an_episode() -> None:
+    seen: list[tuple[int, ...]] = []
+    prepared = SimpleNamespace(infer=lambda pixels, _previous: seen.append(tuple(pixels.shape)))
+    settings = EnvSettings(game="corridor", size=16)
+    step = player(settings, 2, cast("Any", prepared))
+
+    for _ in range(300):
+        step()
+
+    assert seen == [(1, settings.stack, 16, 16)] * 300
+
+
+def test_rows_say_whether_the_subscribers_play(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = SimpleNamespace(close=lambda: None, seconds=[0.02], serialisations=2)
+    monkeypatch.setattr(
+        weights, "open_scene", lambda _settings: nullcontext(SimpleNamespace(settings=None))
+    )
+    monkeypatch.setattr(weights, "Source", lambda _settings: source)
+    monkeypatch.setattr(
+        weights,
+        "_measure",
+        lambda *_: rows_of(PUBLISHED, [told((1, 100.1))], cast("Source", source)),
+    )
+
+    idle, playing = (publish_and_follow(WeightsPlan(core=core)).rows for core in ("", "native"))
+
+    assert idle[1].contender == "publish to use, one actor, cores otherwise idle"
+    assert playing[1].contender == "publish to use, one actor, playing on native"
+    assert playing[1].ratio == pytest.approx(0.1 / 0.02)
+    assert {row.group for row in playing} == {"playing on native", ""}

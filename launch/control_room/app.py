@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fastapi import FastAPI, HTTPException, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from common.ids import PEER_ID_PATTERN
 from common.video_folder import FILM_FILE
@@ -17,7 +17,7 @@ from launch.control_room.control_desk import MAX_BODY_BYTES, ControlDesk, descri
 from launch.control_room.curves import CurveQuery, draw
 from launch.control_room.episode_log import STAGE_PATTERN
 from launch.control_room.event_stream import EventStream, SharedEvents, StreamCount
-from launch.control_room.film_files import UnsatisfiableRange, read_film
+from launch.control_room.film_files import UnsatisfiableRange, find_film
 from launch.control_room.json_answers import as_json
 from launch.control_room.level_maps import picture_of
 from launch.control_room.library import MAX_READERS, Library
@@ -200,15 +200,15 @@ def add_films(app: FastAPI, room: Room) -> None:
         reader = reader_of(room, run)
         path = reader.paths.videos / _match(FILM_FILE, name)
         try:
-            part = read_film(path, request.headers.get("range", ""))
+            part = find_film(path, request.headers.get("range", ""))
         except UnsatisfiableRange as error:
             headers = {"content-range": f"bytes */{error.size}"}
             raise HTTPException(416, "the film ends before that", headers) from error
         if part is None:
             raise HTTPException(404, "there is no such film")
-        told = answer(part.content, part.media_type, status=206 if part.is_partial else 200)
-        told.headers.update(part.headers)
-        return told
+        headers = {"cache-control": "no-store", **part.headers}
+        status = 206 if part.is_partial else 200
+        return StreamingResponse(part.pieces(), status, headers, part.media_type)
 
 
 def _processes(reader: RunReader) -> list[Json]:

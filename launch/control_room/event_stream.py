@@ -88,6 +88,8 @@ class SharedEvents:
 
     def _look_now(self) -> tuple[str, bytes]:
         self._reader.look()
+        if not self._reader.revision:
+            return self._made  # Another has looked a moment ago, and failed.
         event_id = f"{self._life}-{self._reader.revision}"
         if self._made[0] != event_id:
             head = f"id: {event_id}\nevent: state\ndata: ".encode()

@@ -29,7 +29,7 @@ DEFAULT_INTERVAL_S: Final = 5.0
 ROLE_ORDER: Final = ("learner", "replay_server", "relay", "actor", "evaluator")
 END_LINE: Final = re.compile(
     r"^(?P<when>\S+ \S+) \w+ \[.*?\] process ended(?P<how>, restarting| for good) "
-    r"child=(?P<child>\S+) reason=(?P<reason>.*) exit_code=(?P<code>-?\d+) restarts=(?P<count>\d+)"
+    r"child=(?P<child>\S+) reason=(?P<reason>.*) exit_code=(?P<code>-?[0-9]{1,9}) "
 )
 STOPPED: Final = "stopped"
 """The last word of an actor that was told to end: it is not missing."""

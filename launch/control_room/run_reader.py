@@ -9,6 +9,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from itertools import count
 from typing import Final
 
@@ -48,6 +49,8 @@ MAX_EVALUATIONS: Final = 20_000
 SHOWN_EVALUATIONS: Final = 12
 SPARK_POINTS: Final = 60
 SPARK_ROWS: Final = 600
+MAKE_DEADLINE_S: Final = 30.0
+"""Of an answer that another viewer has asked for."""
 
 
 class RunReader:
@@ -104,6 +107,10 @@ class RunReader:
     def state(self) -> dict[str, object]:
         """Everything but curves and maps, as the page shows it."""
         return self._state
+
+    def scores(self) -> list[dict[str, object]]:
+        with self._lock:
+            return list(self.evaluations)
 
     def _follow_files(self) -> None:
         for tail, take in self._tails:
@@ -194,17 +201,32 @@ class BoundedCache:
 
     def __init__(self, entries: int) -> None:
         self._entries = entries
-        self._known: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
+        self._known: OrderedDict[tuple[object, ...], Future[bytes]] = OrderedDict()
+        """Also those that somebody makes at this moment."""
         self._lock = threading.Lock()
 
     def get(self, key: tuple[object, ...], make: Callable[[], bytes]) -> bytes:
+        """Made by the first who asks, while all others who ask the same wait for it."""
         with self._lock:
-            if key in self._known:
-                self._known.move_to_end(key)
-                return self._known[key]
-        made = make()
-        with self._lock:
-            self._known[key] = made
+            answer = self._known.get(key)
+            is_first = answer is None
+            if answer is None:
+                answer = self._known[key] = Future()
+            self._known.move_to_end(key)
             while len(self._known) > self._entries:
                 self._known.popitem(last=False)
-        return made
+        if is_first:
+            self._make(key, answer, make)
+        return answer.result(MAKE_DEADLINE_S)
+
+    def _make(
+        self, key: tuple[object, ...], answer: Future[bytes], make: Callable[[], bytes]
+    ) -> None:
+        try:
+            answer.set_result(make())
+        except BaseException as error:
+            with self._lock:
+                # Whoever asks later tries anew.
+                if self._known.get(key) is answer:
+                    del self._known[key]
+            answer.set_exception(error)

@@ -141,10 +141,10 @@ def add_runs(app: FastAPI, room: Room) -> None:
 
     @app.api_route("/metrics", methods=READ)
     def metrics() -> Response:
-        return answer(exposition(_active_states(room)).encode(), "text/plain; version=0.0.4")
+        return answer(exposition(active_states(room)).encode(), "text/plain; version=0.0.4")
 
 
-def _active_states(room: Room) -> list[Json]:
+def active_states(room: Room) -> list[Json]:
     """Of the runs that go on: Prometheus asks for what is now."""
     names = room.library.names_going_on(MAX_EXPOSED)
     readers = [reader for name in names if (reader := room.library.reader(name)) is not None]

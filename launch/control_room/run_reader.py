@@ -18,6 +18,7 @@ import numpy as np
 from common.run_paths import RunPaths
 from launch.control_room.episode_log import EpisodeLog
 from launch.control_room.film_files import newest_films
+from launch.control_room.heartbeats import Heartbeats
 from launch.control_room.level_maps import picture_of, read_maps, stage_map, stage_names
 from launch.control_room.line_tail import LineTail
 from launch.control_room.live_frames import LiveFrames
@@ -27,7 +28,6 @@ from launch.control_room.machines import (
     describe_processes,
     interval_of,
     lived_at,
-    read_beats,
     read_ends,
     run_state,
 )
@@ -71,6 +71,7 @@ class RunReader:
         self._lock = threading.Lock()
         self._looked_s = float("-inf")
         self._forget()
+        self._heartbeats = Heartbeats(paths)
         self._maps_s = float("-inf")
         self._maps: list[dict[str, object]] = []
         self.config: Mapping[str, object] = {}
@@ -137,7 +138,7 @@ class RunReader:
         return values.get(name) if isinstance(values, Mapping) else None
 
     def _describe(self, now_s: float) -> dict[str, object]:
-        beats = read_beats(self.paths)
+        beats = self._heartbeats.read()
         interval_s = interval_of(self.config)
         life = Life(now_s=now_s, interval_s=interval_s, lives_here=lived_at)
         state = run_state(beats, self.paths, life)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ class Listener:
     async def receive(self) -> dict[str, Any]:
         return await asyncio.Future()
 
-    async def send(self, message: dict[str, Any]) -> None:
+    async def send(self, message: MutableMapping[str, Any]) -> None:
         self.heard.append(message.get("body", b""))
 
     @property

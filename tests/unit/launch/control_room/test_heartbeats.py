@@ -115,6 +115,7 @@ def test_files_that_did_not_change_are_not_read_again(
     paths: RunPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
+
     def counted(file: Path, tail_bytes: int) -> list[dict[str, object]]:
         opened.append(file.stem)
         return tail_records(file, tail_bytes)

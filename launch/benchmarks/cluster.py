@@ -29,7 +29,7 @@ class ClusterPlan:
     seconds: float = 60.0
     """That each run is watched."""
     settle_s: float = 30.0
-    """From its first update until then: actors that have run ahead wait until the balance is found."""
+    """From its first update until then: actors that ran ahead wait until the balance is found."""
     rounds: int = 4
 
 

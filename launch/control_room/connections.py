@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Final
 
 import h11
@@ -14,6 +15,9 @@ from launch.control_room.places import Holder, judge_newcomer, who_gives_way
 from launch.control_room.security import HEADERS
 
 HEADER_DEADLINE_S: Final = 10.0
+SENT_BYTES: Final = 128 * 1024
+"""In the kernel and not yet read, which gives it twice that: it would take megabytes by itself, of
+which a slow reader would have to read a third before it counted as one."""
 NO_PLACE: Final = PlainTextResponse(
     "too many connections\n",
     status_code=503,
@@ -43,6 +47,8 @@ class PatientProtocol(H11Protocol):
         super().connection_made(transport)
         # Writing pauses as long as anything is unread, closed or not: `_deaf` watches all of it.
         transport.set_write_buffer_limits(high=0)
+        peer: socket.socket = transport.get_extra_info("socket")
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENT_BYTES)
         self._idle_from_s = self.loop.time()
         self._watch_head(is_begun=True)
         self._take_place(others)

@@ -37,9 +37,9 @@ def served(port: int) -> int:
     return sum(one.laddr.port == port and one.status != psutil.CONN_LISTEN for one in mine)
 
 
-def connected(port: int) -> socket.socket:
+def connected(port: int, buffer_bytes: int = 4_096) -> socket.socket:
     client = socket.socket()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
     client.settimeout(10.0)
     client.connect(("127.0.0.1", port))
     return client
@@ -69,12 +69,12 @@ def test_answers_that_nobody_reads_are_cut(port: int, last: bytes) -> None:
 
 
 def test_who_reads_slowly_gets_everything(port: int) -> None:
-    with connected(port) as slow:
+    with connected(port, 65_536) as slow:
         slow.sendall(LARGE * REQUESTS)
         began_s, received = time.monotonic(), 0
         while received < REQUESTS * 145_000:
             if time.monotonic() - began_s < 2.5:
-                time.sleep(0.005)
+                time.sleep(0.02)
             piece = slow.recv(65_536)
             assert piece
             received += len(piece)

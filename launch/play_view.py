@@ -18,10 +18,13 @@ _OTHER: Final = "\x1b[97;48;2;70;82;110m"
 
 
 def lay_out(moment: Moment, area: Area, notes: Sequence[str]) -> list[str]:
-    """The lines of the screen; `notes` are below the values of the actions."""
+    """The lines of the screen; `notes` are below the values of the actions.
+
+    Where there is no room for these, as many notes as fit are told until the first action.
+    """
     if area.columns < WIDE_COLUMNS:
         picture = half_blocks(fit(moment.screen, Area(area.columns, area.rows - 2)))
-        return [*picture, *(line[: area.columns] for line in _short(moment))]
+        return [*picture, *(line[: area.columns] for line in _short(moment, notes))]
     room = Area(area.columns - PANEL_COLUMNS - len(_GAP), area.rows)
     pixels = fit(moment.screen, room)
     picture, beside = half_blocks(pixels), panel(moment, notes)
@@ -52,12 +55,14 @@ def _bars(moment: Moment) -> list[str]:
     return lines
 
 
-def _short(moment: Moment) -> list[str]:
+def _short(moment: Moment, notes: Sequence[str]) -> list[str]:
     value = (
         moment.q_values[moment.action] if moment.q_values and moment.action is not None else None
     )
     told = "" if value is None else f"   Q {value:.2f}"
     state = "flag!" if moment.cleared else moment.action_label
+    if moment.action is None and notes:
+        state = "   ".join(" ".join(note.split()) for note in notes if note)
     return [
         f"{moment.stage}  x {moment.x}  {moment.seconds:.1f} s  clock {moment.time_left}",
         f"{state}{told}",

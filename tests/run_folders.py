@@ -74,8 +74,8 @@ def end_run(paths: RunPaths) -> None:
         write_lines(file, [beat(file.stem, pid=2**22 + 1, time=1_000.0)])
 
 
-def note_restart(paths: RunPaths, peer: str, reason: str) -> None:
-    log = paths.process_log("launcher-0")
+def note_restart(paths: RunPaths, peer: str, reason: str, *, launcher: int = 0) -> None:
+    log = paths.process_log(f"launcher-{launcher}")
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a", encoding="utf-8") as file:
         file.write(LAUNCHER_LINE.format(peer=peer, reason=reason))

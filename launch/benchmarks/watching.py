@@ -33,6 +33,7 @@ from launch.benchmarks.runs import (
 )
 from launch.benchmarks.scene import Scene
 from launch.benchmarks.viewer import Viewer, connect, get, opened
+from launch.benchmarks.watched import Seen, check, due, seen_rows
 from launch.room_process import require_extra, room_beside
 
 ALONE = "no control room"
@@ -58,7 +59,7 @@ class Look:
 LOOKS: Mapping[str, Look] = {
     "nobody looks": Look(),
     "one viewer, one actor live": Look(viewers=1, live=("actor-0",)),
-    "100 viewers": Look(viewers=100, every_rounds=3),
+    "100 viewers": Look(viewers=100, every_rounds=2),
     "one browser, one actor live": Look(browser="actor-0", every_rounds=3),
 }
 
@@ -107,6 +108,8 @@ class Turn:
     """The same of this process: its viewers are threads on the cores of the run."""
     browser_cores: float | None = None
     """The same of a browser, where there is one."""
+    seen: Seen | None = None
+    """By a viewer per second, where there are any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,14 +179,17 @@ def take_turns(plan: WatchPlan) -> list[Turn]:
 def take_turn(scene: Scene, plan: WatchPlan, name: str) -> Turn:
     with looked_at(scene.paths, plan.looks.get(name)) as onlookers:
         _pause(scene, plan.settle_s)
-        began_at, before = time.time(), Work.of(onlookers)
+        began_at, before, seen_before = time.time(), Work.of(onlookers), Seen.of(onlookers.viewers)
         _pause(scene, plan.seconds)
         elapsed_s, after = time.time() - began_at, Work.of(onlookers)
+        seen = Seen.of(onlookers.viewers).since(seen_before, onlookers.viewers, elapsed_s)
         figures = read_figures(scene.paths, began_at, elapsed_s)
         if errors := onlookers.errors:
             raise BenchmarkFailed(f"{name}: {len(errors)} errors, the first: {errors[0]}")
+        check(name, seen, due(onlookers.viewers))
         return Turn(
             look=name,
+            seen=seen if onlookers.viewers else None,
             rates={
                 counter: progress_per_s(figures.beats[part]) for counter, part in COUNTERS.items()
             },
@@ -270,7 +276,8 @@ def used_rows(look: str, turns: Sequence[Turn]) -> list[Row]:
         if cores
     ]
     memory = [turn.room_mb for turn in turns]
-    return [*rows, figure(f"memory of the room: {look}", memory, "MB")]
+    seen = seen_rows(look, [turn.seen for turn in turns if turn.seen is not None])
+    return [*rows, *seen, figure(f"memory of the room: {look}", memory, "MB")]
 
 
 def rate_row(turns: Sequence[Turn], look: str, counter: str) -> Row:

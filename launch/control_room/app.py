@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import secrets
+import time
 from dataclasses import dataclass, field
 from typing import Final
 
 from fastapi import FastAPI, HTTPException, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from common.ids import PEER_ID_PATTERN
+from common.logs import RareLog
 from common.video_folder import FILM_FILE
 from launch.control_room.control_desk import MAX_BODY_BYTES, ControlDesk, describe_controls
 from launch.control_room.curves import CurveQuery, draw
 from launch.control_room.episode_log import STAGE_PATTERN
 from launch.control_room.event_stream import EventStream, SharedEvents, StreamCount
-from launch.control_room.film_files import UnsatisfiableRange, read_film
+from launch.control_room.film_files import UnsatisfiableRange, find_film
 from launch.control_room.json_answers import as_json
 from launch.control_room.level_maps import picture_of
 from launch.control_room.library import MAX_READERS, Library
@@ -29,6 +32,8 @@ from launch.control_room.prometheus import exposition
 from launch.control_room.run_reader import BoundedCache, RunReader
 from launch.control_room.safe_files import read_bytes
 from launch.control_room.security import App, Guard, Rules
+
+log = logging.getLogger(__name__)
 
 READ: Final = ["GET", "HEAD"]
 LOG_LINES: Final = 40
@@ -50,6 +55,7 @@ class Room:
     life: str = field(default_factory=lambda: secrets.token_hex(4))
     page: dict[str, PageFile] = field(default_factory=load_page)
     events: dict[RunReader, SharedEvents] = field(default_factory=dict)
+    rare: RareLog = field(default_factory=RareLog)
 
     def events_of(self, reader: RunReader) -> SharedEvents:
         known = self.events.get(reader)
@@ -135,16 +141,27 @@ def add_runs(app: FastAPI, room: Room) -> None:
 
     @app.api_route("/metrics", methods=READ)
     def metrics() -> Response:
-        return answer(exposition(_active_states(room)).encode(), "text/plain; version=0.0.4")
+        return answer(exposition(active_states(room)).encode(), "text/plain; version=0.0.4")
 
 
-def _active_states(room: Room) -> list[Json]:
+def active_states(room: Room) -> list[Json]:
     """Of the runs that go on: Prometheus asks for what is now."""
     names = room.library.names_going_on(MAX_EXPOSED)
     readers = [reader for name in names if (reader := room.library.reader(name)) is not None]
-    for reader in readers:
+    states = [reader.state() for reader in readers if _can_look(room, reader)]
+    return [state for state in states if state]
+
+
+def _can_look(room: Room, reader: RunReader) -> bool:
+    """What is odd about one run must not hide the others."""
+    name = reader.paths.root.name
+    try:
         reader.look()
-    return [reader.state() for reader in readers]
+    except Exception as error:
+        if room.rare.allows(name, time.monotonic()):
+            log.warning("run cannot be read", extra={"run_name": name}, exc_info=error)
+        return False
+    return True
 
 
 def _match(pattern: re.Pattern[str], word: str) -> str:
@@ -200,15 +217,15 @@ def add_films(app: FastAPI, room: Room) -> None:
         reader = reader_of(room, run)
         path = reader.paths.videos / _match(FILM_FILE, name)
         try:
-            part = read_film(path, request.headers.get("range", ""))
+            part = find_film(path, request.headers.get("range", ""))
         except UnsatisfiableRange as error:
             headers = {"content-range": f"bytes */{error.size}"}
             raise HTTPException(416, "the film ends before that", headers) from error
         if part is None:
             raise HTTPException(404, "there is no such film")
-        told = answer(part.content, part.media_type, status=206 if part.is_partial else 200)
-        told.headers.update(part.headers)
-        return told
+        headers = {"cache-control": "no-store", **part.headers}
+        status = 206 if part.is_partial else 200
+        return StreamingResponse(part.pieces(), status, headers, part.media_type)
 
 
 def _processes(reader: RunReader) -> list[Json]:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Final
 
 import h11
 from starlette.responses import PlainTextResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from launch.control_room.event_stream import SEND_DEADLINE_S
 from launch.control_room.places import Holder, judge_newcomer, who_gives_way
 from launch.control_room.security import HEADERS
 
 HEADER_DEADLINE_S: Final = 10.0
+SENT_BYTES: Final = 128 * 1024
+"""In the kernel and not yet read, which gives it twice that: it would take megabytes by itself, of
+which a slow reader would have to read a third before it counted as one."""
 NO_PLACE: Final = PlainTextResponse(
     "too many connections\n",
     status_code=503,
@@ -26,11 +31,13 @@ NO_PLACE: Final = PlainTextResponse(
 class PatientProtocol(H11Protocol):
     """Lets go of a connection that has begun a request head and not ended it in time.
 
-    The first head has begun with the connection, a later one with its first byte: how long a
+    And of one whose client does not read: to close it is to wait until it has read everything. The
+    first head has begun with the connection, a later one with its first byte: how long a
     connection may be silent between two requests is uvicorn's to watch.
     """
 
     _deadline: asyncio.TimerHandle | None = None
+    _deaf: asyncio.TimerHandle | None = None
     _has_place = False
     _idle_from_s = 0.0
     """By the clock of the loop; bytes of a head that does not end are no sign of life."""
@@ -38,6 +45,10 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         others = [other for other in self.connections if isinstance(other, PatientProtocol)]
         super().connection_made(transport)
+        # Writing pauses as long as anything is unread, closed or not: `_deaf` watches all of it.
+        transport.set_write_buffer_limits(high=0)
+        peer: socket.socket = transport.get_extra_info("socket")
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENT_BYTES)
         self._idle_from_s = self.loop.time()
         self._watch_head(is_begun=True)
         self._take_place(others)
@@ -70,7 +81,20 @@ class PatientProtocol(H11Protocol):
 
     def _give_way(self) -> None:
         self._has_place = False
-        self.transport.close()
+        self.transport.abort()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._deaf = self.loop.call_later(SEND_DEADLINE_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._forget_deaf()
+        super().resume_writing()
+
+    def _forget_deaf(self) -> None:
+        if self._deaf is not None:
+            self._deaf.cancel()
+            self._deaf = None
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -84,6 +108,7 @@ class PatientProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._watch_head(is_begun=False)
+        self._forget_deaf()
         super().connection_lost(exc)
 
     def _is_head_begun(self) -> bool:

@@ -67,16 +67,16 @@ def draw(reader: RunReader, query: CurveQuery) -> dict[str, object]:
 
 
 def _draw_metrics(reader: RunReader, panel: Panel, query: CurveQuery) -> dict[str, object]:
-    table = reader.metrics
+    table = reader.metrics.taken(panel.names)
     x = table.axis(query.axis)
     counted = table.counted() if query.axis == "steps" else np.ones(len(x), dtype=np.bool_)
-    columns = {name: smooth(table.column(name)[counted], query.smoothing) for name in panel.names}
+    columns = {name: smooth(table.values[name][counted], query.smoothing) for name in panel.names}
     return _cut(x[counted], columns, query)
 
 
 def _draw_evaluations(reader: RunReader, panel: Panel, query: CurveQuery) -> dict[str, object]:
     """The stage that was evaluated last, where there are several."""
-    records = list(reader.evaluations)
+    records = reader.scores()
     stages = sorted({str(record.get("stage")) for record in records})
     drawn = {}
     for stage in stages[:8]:
@@ -98,11 +98,12 @@ def _evaluation_axis(reader: RunReader, records: Sequence[dict[str, object]], ax
         return steps
     if axis == "time":
         return np.asarray([as_float(record.get("time")) for record in records])
-    known = np.maximum.accumulate(reader.metrics.axis("steps"))
+    metrics = reader.metrics.taken()
+    known = np.maximum.accumulate(metrics.axis("steps"))
     if not len(known):
         return steps * 0.0
     places = np.minimum(np.searchsorted(known, steps), len(known) - 1)
-    return reader.metrics.axis("minutes")[places]
+    return metrics.axis("minutes")[places]
 
 
 def _cut(x: Floats, columns: dict[str, Floats], query: CurveQuery) -> dict[str, object]:

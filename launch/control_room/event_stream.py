@@ -7,6 +7,7 @@ last misses nothing and gets nothing twice. One that stops reading is let go.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -14,8 +15,11 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from common.logs import RareLog
 from launch.control_room.json_answers import as_json
 from launch.control_room.run_reader import RunReader
+
+log = logging.getLogger(__name__)
 
 MAX_STREAMS: Final = 200
 POLL_S: Final = 0.5
@@ -33,8 +37,8 @@ class StreamCount:
     def __init__(self, limit: int = MAX_STREAMS) -> None:
         self.limit = limit
         self.open = 0
-        self.is_ending = False
-        """The control room ends, and every stream with it."""
+        self.ending = asyncio.Event()
+        """The control room ends, and every stream with it: it does not wait for their next look."""
 
     @property
     def is_full(self) -> bool:
@@ -57,9 +61,13 @@ class SharedEvents:
         self._look: asyncio.Future[tuple[str, bytes]] | None = None
         self._look_again_s = 0.0
         """By the clock of the loop."""
+        self._rare = RareLog()
 
     async def newest(self) -> tuple[str, bytes]:
-        """Id and bytes of the event; one look serves all who ask until the next is due."""
+        """Id and bytes of the event; one look serves all who ask until the next is due.
+
+        The bytes are empty while no look has succeeded.
+        """
         now_s = asyncio.get_running_loop().time()
         if self._look is None or (self._look.done() and now_s >= self._look_again_s):
             self._look_again_s = now_s + POLL_S
@@ -69,12 +77,28 @@ class SharedEvents:
 
     def look(self) -> tuple[str, bytes]:
         """Looks at files: not for the thread of the loop."""
+        try:
+            return self._look_now()
+        except Exception as error:
+            # Whatever is odd in a folder of somebody else: its viewers stay, and see what was last.
+            name = self._reader.paths.root.name
+            if self._rare.allows(type(error).__name__, time.monotonic()):
+                log.warning("run cannot be read", extra={"run_name": name}, exc_info=error)
+            return self._made
+
+    def _look_now(self) -> tuple[str, bytes]:
         self._reader.look()
+        if not self._reader.revision:
+            return self._made  # Another has looked a moment ago, and failed.
         event_id = f"{self._life}-{self._reader.revision}"
         if self._made[0] != event_id:
             head = f"id: {event_id}\nevent: state\ndata: ".encode()
             self._made = (event_id, head + as_json(self._reader.state()) + b"\n\n")
         return self._made
+
+
+class NobodyReads(Exception):
+    """The viewer stopped reading, or its connection broke: both mean that nobody looks."""
 
 
 class EventStream(Response):
@@ -95,21 +119,24 @@ class EventStream(Response):
         del scope
         self._count.open += 1
         gone = asyncio.ensure_future(_disconnected(receive))
+        ending = asyncio.ensure_future(self._count.ending.wait())
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+            await _send_in_time(send, start)
             await self._send(send, f"retry: {RETRY_MS}\n\n".encode())
-            await self._follow(send, gone)
-        except (TimeoutError, OSError):
-            pass  # It stopped reading, or its connection broke: both mean that nobody looks.
+            await self._follow(send, {gone, ending})
+        except NobodyReads:
+            pass
         finally:
             self._count.open -= 1
             gone.cancel()
+            ending.cancel()
 
-    async def _follow(self, send: Send, gone: asyncio.Future[None]) -> None:
+    async def _follow(self, send: Send, ends: set[asyncio.Future[Any]]) -> None:
         silent_s = 0.0
-        while not gone.done() and not self._count.is_ending:
+        while not any(end.done() for end in ends):
             event_id, event = await self._events.newest()
-            if event_id != self._seen:
+            if event and event_id != self._seen:
                 self._seen, silent_s = event_id, 0.0
                 await self._send(send, event)
             elif silent_s >= KEEP_ALIVE_S:
@@ -119,13 +146,20 @@ class EventStream(Response):
                 await self._send(send, b"event: gone\ndata: {}\n\n", more=False)
                 return
             pause_s = self._count.pause_s
-            await asyncio.wait([gone], timeout=pause_s)
+            await asyncio.wait(ends, timeout=pause_s, return_when=asyncio.FIRST_COMPLETED)
             silent_s += pause_s
         await self._send(send, b"", more=False)
 
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:
         message: dict[str, Any] = {"type": "http.response.body", "body": body, "more_body": more}
+        await _send_in_time(send, message)
+
+
+async def _send_in_time(send: Send, message: dict[str, Any]) -> None:
+    try:
         await asyncio.wait_for(send(message), SEND_DEADLINE_S)
+    except (TimeoutError, OSError) as error:
+        raise NobodyReads from error
 
 
 async def _disconnected(receive: Receive) -> None:

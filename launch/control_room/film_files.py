@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,8 @@ MAX_FILM_BYTES: Final = 64 * 1024 * 1024
 """Some thirty minutes; a longer one is not ours."""
 MAX_PART_BYTES: Final = 1024 * 1024
 """A browser that wants a part asks again for what comes after it."""
+PIECE_BYTES: Final = 256 * 1024
+"""Of a film in memory, for each who watches it."""
 MAX_FILES: Final = 1_000
 TYPES: Final = {".mp4": "video/mp4", ".png": "image/png"}
 RANGE: Final = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
@@ -32,23 +34,33 @@ class UnsatisfiableRange(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilmPart:
-    """Bytes from `begin` on, of a film of `size` bytes."""
+    """Bytes from `begin` to before `end`, of a film of `size` bytes."""
 
-    content: bytes
+    path: Path
     begin: int
+    end: int
     size: int
     is_partial: bool
     media_type: str
 
     @property
     def headers(self) -> Mapping[str, str]:
-        if not self.is_partial:
-            return {"accept-ranges": "bytes"}
-        end = self.begin + len(self.content) - 1
-        return {
-            "accept-ranges": "bytes",
-            "content-range": f"bytes {self.begin}-{end}/{self.size}",
-        }
+        told = {"accept-ranges": "bytes", "content-length": str(self.end - self.begin)}
+        if self.is_partial:
+            told["content-range"] = f"bytes {self.begin}-{self.end - 1}/{self.size}"
+        return told
+
+    def pieces(self) -> Iterator[bytes]:
+        """The bytes, read as they are sent; fewer where the film is gone by then."""
+        descriptor = open_regular(self.path)
+        if descriptor is None:
+            return
+        with os.fdopen(descriptor, "rb") as file:
+            file.seek(self.begin)
+            left = self.end - self.begin
+            while left and (piece := file.read(min(left, PIECE_BYTES))):
+                left -= len(piece)
+                yield piece
 
 
 def newest_films(folder: Path) -> list[dict[str, object]]:
@@ -92,7 +104,7 @@ def _entries(folder: Path) -> list[Path]:
         return []
 
 
-def read_film(path: Path, wanted: str) -> FilmPart | None:
+def find_film(path: Path, wanted: str) -> FilmPart | None:
     """`wanted` is the Range header, or empty. None when there is no such film, or too large a one.
 
     What is not one plain range is answered with the whole film, as HTTP allows.
@@ -100,17 +112,16 @@ def read_film(path: Path, wanted: str) -> FilmPart | None:
     descriptor = open_regular(path)
     if descriptor is None:
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        size = os.fstat(descriptor).st_size
-        if size > MAX_FILM_BYTES:
-            return None
-        part = parse_range(wanted, size)
-        begin, end = part or (0, size)
-        file.seek(begin)
-        content = file.read(end - begin)
+    size = os.fstat(descriptor).st_size
+    os.close(descriptor)
+    if size > MAX_FILM_BYTES:
+        return None
+    part = parse_range(wanted, size)
+    begin, end = part or (0, size)
     return FilmPart(
-        content=content,
+        path=path,
         begin=begin,
+        end=end,
         size=size,
         is_partial=part is not None,
         media_type=TYPES[path.suffix],

@@ -19,7 +19,7 @@ MAX_PATH: Final = 2_000
 MAX_BINS: Final = 20_000
 MAX_FRONTIER: Final = 1_000
 MAX_AREAS: Final = 64
-AREA_PATTERN: Final = re.compile(r"\d{1,6}")
+AREA_PATTERN: Final = re.compile(r"[0-9]{1,6}")
 Json = dict[str, object]
 Steps = list[tuple[float, float]]
 """Agent steps and an x."""
@@ -107,7 +107,7 @@ def _main_area(visits: Counter[str]) -> int:
     for place, steps in visits.items():
         areas[place.partition(":")[0]] += steps
     name = areas.most_common(1)[0][0] if areas else "0"
-    return int(name) if name.isdigit() else 0
+    return int(name) if AREA_PATTERN.fullmatch(name) else 0
 
 
 def _places(value: object, limit: int) -> list[list[float | None]]:

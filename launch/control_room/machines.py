@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import chain
 from typing import Final, Literal
 
 import psutil
 
 from common.ids import PEER_ID_PATTERN
 from common.run_paths import RunPaths
+from launch.control_room.heartbeats import Beats, in_order, last_beats
 from launch.control_room.now import number
-from launch.control_room.safe_files import read_bytes, read_object, tail_lines, tail_records
+from launch.control_room.safe_files import read_bytes, read_object, tail_lines
 
-Beats = Mapping[str, Sequence[Mapping[str, object]]]
-"""The newest heartbeats by process, oldest first."""
 Level = Literal["good", "waiting", "bad", "ended"]
-BEAT_TAIL_BYTES: Final = 96 * 1024
-LAST_BEAT_BYTES: Final = 8 * 1024
 LOG_TAIL_BYTES: Final = 256 * 1024
-SPARK_BEATS: Final = 60
-MAX_PROCESSES: Final = 256
 MAX_RESTARTS: Final = 200
+MAX_LAUNCHERS: Final = 32
 DEFAULT_INTERVAL_S: Final = 5.0
-ROLE_ORDER: Final = ("learner", "replay_server", "relay", "actor", "evaluator")
 END_LINE: Final = re.compile(
     r"^(?P<when>\S+ \S+) \w+ \[.*?\] process ended(?P<how>, restarting| for good) "
-    r"child=(?P<child>\S+) reason=(?P<reason>.*) exit_code=(?P<code>-?\d+) restarts=(?P<count>\d+)"
+    r"child=(?P<child>\S+) reason=(?P<reason>.*) exit_code=(?P<code>-?[0-9]{1,9}) "
 )
 STOPPED: Final = "stopped"
 """The last word of an actor that was told to end: it is not missing."""
@@ -64,27 +59,6 @@ def lived_at(pid: int, unix_s: float) -> bool:
         return False
 
 
-def read_beats(paths: RunPaths) -> dict[str, list[dict[str, object]]]:
-    """The newest heartbeats of every process, by its name, oldest first."""
-    files = _beat_files(paths)
-    beats = {file.stem: tail_records(file, BEAT_TAIL_BYTES)[-SPARK_BEATS:] for file in files}
-    return {peer: records for peer, records in beats.items() if records}
-
-
-def _beat_files(paths: RunPaths) -> list[Path]:
-    """Of many actors some are left out, of the other roles none."""
-    try:
-        files = list((paths.root / "heartbeats").glob("*.jsonl"))
-    except OSError:
-        return []
-    named = [file for file in files if PEER_ID_PATTERN.fullmatch(file.stem)]
-    return sorted(named, key=lambda file: _rank(file.stem))[:MAX_PROCESSES]
-
-
-def _rank(peer: str) -> tuple[bool, int, int]:
-    return peer.startswith("actor-"), *_place(peer)
-
-
 def interval_of(config: Mapping[str, object]) -> float:
     """Seconds between two heartbeats, from the config.json of a run."""
     settings = config.get("settings")
@@ -96,10 +70,8 @@ def interval_of(config: Mapping[str, object]) -> float:
 def goes_on(paths: RunPaths, now_s: float) -> bool:
     """Judged from the last heartbeats alone: no more is read of a run that is over."""
     interval_s = interval_of(read_object(paths.config) or {})
-    files = _beat_files(paths)
-    beats = {file.stem: tail_records(file, LAST_BEAT_BYTES)[-1:] for file in files}
-    told = {peer: records for peer, records in beats.items() if records}
-    return not is_over(told, paths, Life(now_s=now_s, interval_s=interval_s, lives_here=lived_at))
+    life = Life(now_s=now_s, interval_s=interval_s, lives_here=lived_at)
+    return not is_over(last_beats(paths), paths, life)
 
 
 def is_over(beats: Beats, paths: RunPaths, life: Life) -> bool:
@@ -142,7 +114,9 @@ def judge(beat: Mapping[str, object], state: RunState, life: Life) -> tuple[Leve
     silent_s = life.now_s - (number(beat.get("time")) or 0.0)
     if words == STOPPED and not _lives(beat, life):
         return "ended", words
-    if state.local and not _lives(beat, life):
+    # Without a pid it lives on another machine: all that is known of it is when it was heard.
+    is_here = isinstance(beat.get("pid"), int)
+    if state.local and is_here and not _lives(beat, life):
         return "bad", f"gone for {max(silent_s, 0.0):.0f} s"
     if silent_s > life.silent_after_s:
         return "bad", f"silent for {silent_s:.0f} s"
@@ -157,7 +131,7 @@ def describe_processes(
     life: Life,
 ) -> list[dict[str, object]]:
     rows = []
-    for peer in sorted(beats, key=_place):
+    for peer in in_order(beats):
         records = beats[peer]
         level, words = judge(records[-1], state, life)
         history = list(ends.get(peer, ()))
@@ -175,12 +149,6 @@ def describe_processes(
     return rows
 
 
-def _place(peer: str) -> tuple[int, int]:
-    role, _, index = peer.rpartition("-")
-    place = ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER)
-    return place, int(index)
-
-
 def describe_gpus(beats: Beats) -> list[dict[str, object]]:
     """One row per board, as the learner read it last."""
     learner = (beats.get("learner-0") or [{}])[-1]
@@ -193,11 +161,16 @@ def describe_gpus(beats: Beats) -> list[dict[str, object]]:
 
 
 def read_ends(paths: RunPaths) -> dict[str, list[dict[str, object]]]:
-    """Why lives of processes ended, from the log of the launcher, oldest first."""
+    """Why lives of processes ended, from the logs of the launchers, oldest first.
+
+    Each node of a cluster has one, with a number of its own.
+    """
+    logs = sorted(paths.process_log("launcher-0").parent.glob("launcher-*.log"))[:MAX_LAUNCHERS]
+    lines = chain(*(tail_lines(log, 10_000, LOG_TAIL_BYTES // len(logs)) for log in logs))
+    matches = [match for line in lines if (match := END_LINE.match(line)) is not None]
     found: dict[str, deque[dict[str, object]]] = {}
-    for line in tail_lines(paths.process_log("launcher-0"), 10_000, LOG_TAIL_BYTES):
-        match = END_LINE.match(line)
-        if match is None or not PEER_ID_PATTERN.fullmatch(match["child"]):
+    for match in sorted(matches, key=lambda match: match["when"]):
+        if not PEER_ID_PATTERN.fullmatch(match["child"]):
             continue
         found.setdefault(match["child"], deque(maxlen=MAX_RESTARTS)).append(
             {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -20,12 +22,34 @@ NUMERIC: Final = tuple(metric.name for metric in METRICS if metric.kind != "text
 AXES: Final = ("steps", "minutes", "time")
 
 
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Copies of some columns of one moment, all of one length; those of the axes are among them."""
+
+    values: Mapping[str, Floats]
+
+    def counted(self) -> NDArray[np.bool_]:
+        return newest_lineage(self.values["global_step"])
+
+    def axis(self, kind: str) -> Floats:
+        if kind == "minutes":
+            return training_minutes(np.nan_to_num(self.values["run_time_s"]))
+        if kind == "time":
+            # A clock that was set back must not let curves run backwards.
+            return np.maximum.accumulate(self.values["time"])
+        return self.values["global_step"]
+
+
 class MetricTable:
-    """Appends records; a name that is not registered never becomes a column."""
+    """Appends records; a name that is not registered never becomes a column.
+
+    One thread appends while others take copies.
+    """
 
     def __init__(self, max_rows: int = MAX_ROWS) -> None:
         self._max_rows = max_rows
         self._columns = {name: array("d" if name in EXACT else "f") for name in NUMERIC}
+        self._lock = threading.Lock()
         self.rows = 0
         self.seen = 0
         """Records that ever came: it grows when there is something new."""
@@ -33,12 +57,13 @@ class MetricTable:
     def append(self, record: Mapping[str, object]) -> None:
         if not all(_is_number(record.get(name)) for name in ("time", "global_step")):
             return
-        for name, column in self._columns.items():
-            column.append(as_float(record.get(name)))
-        self.rows += 1
-        self.seen += 1
-        if self.rows > self._max_rows:
-            self._thin()
+        with self._lock:
+            for name, column in self._columns.items():
+                column.append(as_float(record.get(name)))
+            self.rows += 1
+            self.seen += 1
+            if self.rows > self._max_rows:
+                self._thin()
 
     def _thin(self) -> None:
         for name, column in self._columns.items():
@@ -47,19 +72,15 @@ class MetricTable:
         self.rows = len(self._columns["time"])
 
     def column(self, name: str) -> Floats:
-        """A copy: the table may grow while it is used."""
-        return np.array(self._columns[name], dtype=np.float64)
+        return self.taken([name]).values[name]
 
-    def counted(self) -> NDArray[np.bool_]:
-        return newest_lineage(self.column("global_step"))
-
-    def axis(self, kind: str) -> Floats:
-        if kind == "minutes":
-            return training_minutes(np.nan_to_num(self.column("run_time_s")))
-        if kind == "time":
-            # A clock that was set back must not let curves run backwards.
-            return np.maximum.accumulate(self.column("time"))
-        return self.column("global_step")
+    def taken(self, names: Iterable[str] = ()) -> Columns:
+        """Copies: the table may grow while they are used."""
+        wanted = {*names, *EXACT}
+        with self._lock:
+            return Columns(
+                {name: np.array(self._columns[name], dtype=np.float64) for name in wanted}
+            )
 
 
 def _is_number(value: object) -> bool:

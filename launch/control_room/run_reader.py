@@ -9,6 +9,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from itertools import count
 from typing import Final
 
@@ -17,6 +18,7 @@ import numpy as np
 from common.run_paths import RunPaths
 from launch.control_room.episode_log import EpisodeLog
 from launch.control_room.film_files import newest_films
+from launch.control_room.heartbeats import Heartbeats
 from launch.control_room.level_maps import picture_of, read_maps, stage_map, stage_names
 from launch.control_room.line_tail import LineTail
 from launch.control_room.live_frames import LiveFrames
@@ -26,7 +28,6 @@ from launch.control_room.machines import (
     describe_processes,
     interval_of,
     lived_at,
-    read_beats,
     read_ends,
     run_state,
 )
@@ -48,6 +49,8 @@ MAX_EVALUATIONS: Final = 20_000
 SHOWN_EVALUATIONS: Final = 12
 SPARK_POINTS: Final = 60
 SPARK_ROWS: Final = 600
+MAKE_DEADLINE_S: Final = 30.0
+"""Of an answer that another viewer has asked for."""
 
 
 class RunReader:
@@ -68,6 +71,7 @@ class RunReader:
         self._lock = threading.Lock()
         self._looked_s = float("-inf")
         self._forget()
+        self._heartbeats = Heartbeats(paths)
         self._maps_s = float("-inf")
         self._maps: list[dict[str, object]] = []
         self.config: Mapping[str, object] = {}
@@ -105,6 +109,10 @@ class RunReader:
         """Everything but curves and maps, as the page shows it."""
         return self._state
 
+    def scores(self) -> list[dict[str, object]]:
+        with self._lock:
+            return list(self.evaluations)
+
     def _follow_files(self) -> None:
         for tail, take in self._tails:
             for record in tail.read_new():
@@ -130,7 +138,7 @@ class RunReader:
         return values.get(name) if isinstance(values, Mapping) else None
 
     def _describe(self, now_s: float) -> dict[str, object]:
-        beats = read_beats(self.paths)
+        beats = self._heartbeats.read()
         interval_s = interval_of(self.config)
         life = Life(now_s=now_s, interval_s=interval_s, lives_here=lived_at)
         state = run_state(beats, self.paths, life)
@@ -194,17 +202,32 @@ class BoundedCache:
 
     def __init__(self, entries: int) -> None:
         self._entries = entries
-        self._known: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
+        self._known: OrderedDict[tuple[object, ...], Future[bytes]] = OrderedDict()
+        """Also those that somebody makes at this moment."""
         self._lock = threading.Lock()
 
     def get(self, key: tuple[object, ...], make: Callable[[], bytes]) -> bytes:
+        """Made by the first who asks, while all others who ask the same wait for it."""
         with self._lock:
-            if key in self._known:
-                self._known.move_to_end(key)
-                return self._known[key]
-        made = make()
-        with self._lock:
-            self._known[key] = made
+            answer = self._known.get(key)
+            is_first = answer is None
+            if answer is None:
+                answer = self._known[key] = Future()
+            self._known.move_to_end(key)
             while len(self._known) > self._entries:
                 self._known.popitem(last=False)
-        return made
+        if is_first:
+            self._make(key, answer, make)
+        return answer.result(MAKE_DEADLINE_S)
+
+    def _make(
+        self, key: tuple[object, ...], answer: Future[bytes], make: Callable[[], bytes]
+    ) -> None:
+        try:
+            answer.set_result(make())
+        except BaseException as error:
+            with self._lock:
+                # Whoever asks later tries anew.
+                if self._known.get(key) is answer:
+                    del self._known[key]
+            answer.set_exception(error)

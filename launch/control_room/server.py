@@ -42,7 +42,7 @@ class RoomServer(uvicorn.Server):
         self._streams = streams
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._streams.is_ending = True
+        self._streams.ending.set()
         await super().shutdown(sockets)
 
 

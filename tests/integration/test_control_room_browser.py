@@ -34,6 +34,15 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.integration, pytest.mark.slow, needs_chromium]
 
 TOKEN = "a-token-of-many-characters"  # noqa: S105 - of this test
+SLOW_FIRST_STAGE = """
+    const ask = window.fetch;
+    window.fetch = async (path, options) => {
+        const isFirst = path.endsWith("levels/1-1");
+        if (isFirst && window.slow) await new Promise((done) => setTimeout(done, 1000));
+        if (isFirst && window.broken) throw new Error("the line is cut");
+        return ask(path, options);
+    };
+"""
 VIEWS = ("now", "live", "curves", "machines", "map", "controls")
 TABS_THAT_ARE_CUT = """() => [...document.querySelectorAll(".tabs a")].filter((tab) => {
     const { left, right, top, bottom } = tab.getBoundingClientRect();
@@ -136,6 +145,35 @@ def test_the_level_map_tells_the_x_of_the_area_that_it_draws(
         expect(page.locator(".panel .keys")).to_have_text("now x 910")
 
 
+def test_the_level_map_draws_the_stage_that_was_chosen_last(
+    browser: Browser, room: tuple[str, Path]
+) -> None:
+    address, run = room
+    stages = {
+        stage: {"bin_pixels": 16, "visits": {"0:2": 9}, "best": {**best, "path": [[0, 40, 79]]}}
+        for stage, best in (("1-1", {"max_x": {"0": 900}}), ("1-2", {"max_x": {"0": 200}}))
+    }
+    (run / "maps").mkdir(exist_ok=True)
+    (run / "maps" / "actor-0.json").write_text(json.dumps({"stages": stages}), encoding="utf-8")
+    with opened_page(browser) as page:
+        page.add_init_script(SLOW_FIRST_STAGE)
+        page.goto(f"{address}#map/r")
+        under = page.locator(".level .under")
+        expect(under).to_contain_text("best episode, x 900")
+
+        page.evaluate("window.slow = true")
+        for stage in ("1-2", "1-1", "1-2"):
+            page.get_by_role("button", name=stage, exact=True).click()
+        page.wait_for_timeout(1_500)
+        expect(under).to_contain_text("best episode, x 200", timeout=100)
+
+        page.evaluate("window.broken = true")
+        page.get_by_role("button", name="1-1", exact=True).click()
+        expect(under).to_be_hidden()
+        page.evaluate("window.broken = false")
+        expect(under).to_contain_text("best episode, x 900")
+
+
 def test_the_game_is_seen_live_and_only_while_somebody_looks(
     browser: Browser, room: tuple[str, Path]
 ) -> None:
@@ -208,7 +246,7 @@ def test_the_films_of_the_last_evaluation_play(browser: Browser, tmp_path: Path)
         rules = Rules(token=token, reading_needs_token=bool(token))
         with served_room(tmp_path, rules) as port, opened_page(browser) as page:
             page.goto(f"http://127.0.0.1:{port}/{f'#token={token}' if token else ''}")
-            expect(page.locator(".films")).to_contain_text("at 50,000 agent steps")
+            expect(page.locator(".films")).to_contain_text("Films at 50,000 agent steps")
             video = page.locator('video[data-film="best"]')
             assert str(video.get_attribute("poster")).startswith("blob:" if token else "/api/")
             seconds = video.evaluate(PLAY_TO_ITS_END)

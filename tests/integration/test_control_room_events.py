@@ -145,6 +145,24 @@ def test_a_client_that_stops_reading_is_let_go(
         assert get(port, "/api/runs").status_code == 200
 
 
+def test_the_end_of_the_room_ends_streams_of_a_crowd_in_order(folder: Path) -> None:
+    streams = StreamCount(limit=1_000)
+    with served_room(folder, streams=streams) as port:
+        viewer = socket.create_connection(("127.0.0.1", port), timeout=10.0)
+        # As many as make it sleep for two seconds, longer than the end of the room may take.
+        streams.open += 199
+        viewer.sendall(REQUEST)
+        said = b""
+        while b"event: state" not in said:
+            said += viewer.recv(65_536)
+
+    with viewer:
+        while piece := viewer.recv(65_536):
+            said += piece
+
+    assert said.endswith(b"\r\n0\r\n\r\n")
+
+
 def test_a_run_that_is_deleted_ends_its_events_and_is_not_found(port: int, folder: Path) -> None:
     with open_events(port) as client, client.stream("GET", "/api/runs/r/events") as stream:
         lines = stream.iter_lines()

@@ -91,6 +91,26 @@ def test_prometheus_gets_runs_that_go_on_and_others_are_not_opened_for_it(
     assert all('run="r"' in page and 'run="ended' not in page for page in pages)
 
 
+def test_a_run_that_cannot_be_read_hides_no_other_from_prometheus(
+    port: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = RunReader.look
+
+    def odd_look(reader: RunReader) -> None:
+        if reader.paths.root.name == "odd":
+            raise ValueError("an odd line")
+        look(reader)
+
+    monkeypatch.setattr(RunReader, "look", odd_look)
+    make_run(folder, "odd")
+
+    page = get(port, "/metrics")
+
+    assert page.status_code == 200
+    assert 'run="r"' in page.text
+    assert 'run="odd"' not in page.text
+
+
 def test_head_is_get_without_the_content(port: int) -> None:
     answer = httpx.head(f"http://127.0.0.1:{port}/api/runs")
 

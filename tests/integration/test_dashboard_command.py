@@ -12,7 +12,8 @@ import httpx
 import pytest
 from rich.console import Console
 
-from launch.room_process import room_beside
+from actor.main import ACTOR_NICENESS
+from launch.room_process import LOW_PRIORITY, room_beside
 from tests.launched_run import LaunchedRun
 from tests.processes import address_in, address_line, end, processes_mentioning, run, start
 from tests.run_folders import make_run
@@ -146,7 +147,8 @@ def test_beside_a_run_it_ends_with_the_run(tmp_path: Path) -> None:
         launched.close()
 
     assert {row["name"] for row in state["processes"]} >= {"learner-0", "actor-0"}
-    assert nice == [os.nice(0) + 5]
+    assert nice == [os.nice(0) + LOW_PRIORITY]
+    assert LOW_PRIORITY > ACTOR_NICENESS
     assert ended.code == 130
     wait_until("the control room is gone", lambda: not any(room.is_running() for room in ours))
 

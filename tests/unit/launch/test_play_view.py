@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from launch.game_keys import HELP
 from launch.half_blocks import Area
 from launch.play_view import WIDE_COLUMNS, lay_out
 from tests.moment_factory import make_moment
@@ -46,3 +47,23 @@ def test_before_the_first_action_nothing_is_chosen() -> None:
     *_, action = plain(lay_out(make_moment(0, action=None), Area(50, 30), ()))
 
     assert action == "-"
+
+
+def test_a_narrow_terminal_tells_how_to_begin_before_the_first_action() -> None:
+    notes = ("episode 1 of 3", "", *HELP)
+
+    *_, said = plain(lay_out(make_moment(0, action=None), Area(50, 30), notes))
+    *_, later = plain(lay_out(make_moment(1), Area(50, 30), notes))
+
+    assert said.startswith("episode 1 of 3   any key begins")
+    assert later == "right   Q 3.00"
+
+
+@pytest.mark.parametrize("columns", [40, 50, WIDE_COLUMNS - 1])
+def test_a_person_reads_at_every_width_that_a_key_begins(columns: int) -> None:
+    notes = ("episode 10 of 10", "", *HELP)
+
+    lines = plain(lay_out(make_moment(0, action=None), Area(columns, 30), notes))
+
+    assert "any key begins" in lines[-1]
+    assert max(map(len, lines)) <= columns

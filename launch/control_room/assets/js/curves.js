@@ -116,7 +116,7 @@ export class CurvesView {
   async refresh() {
     const ticket = (this.ticket = {});
     this.seen = this.state?.rows ?? -1;
-    const buckets = Math.min(600, Math.max(120, Math.round(this.grid?.querySelector(".chart")?.clientWidth || 400)));
+    const buckets = bucketsOf(this.grid?.querySelector(".chart")?.clientWidth || 400);
     const words = new URLSearchParams({ panels: this.page.panels.map((one) => one.key).join(), axis: this.axis, smooth: this.smoothing, buckets });
     if (this.range) {
       words.set("from", this.range[0]);
@@ -139,6 +139,11 @@ export class CurvesView {
     if (!this.answers) return;
     for (const chart of this.charts) chart.show(this.answers.map((answer) => answer?.[chart.panel.key] ?? null));
   }
+}
+
+// In steps: viewers with windows of about one size share the answers of the server.
+function bucketsOf(width) {
+  return Math.min(600, Math.max(200, 100 * Math.round(width / 100)));
 }
 
 class Chart {

@@ -39,7 +39,7 @@ export class Films {
     if (!films.length) return fill(this.root);
     fill(
       this.root,
-      el("header", {}, el("h2", {}, "Films of the last evaluation"), el("span", { class: "note" }, `at ${count(films[0].global_step)} agent steps`)),
+      el("header", {}, el("h2", {}, `Films at ${count(films[0].global_step)} agent steps`)),
       el("div", { class: "reels" }, reels),
     );
   }

@@ -15,6 +15,7 @@ export class MapView {
     this.page = page;
     this.run = page.run;
     this.stage = sessionStorage.getItem("stage") ?? "";
+    this.closed = new AbortController();
     this.layers = new Set(["deaths", "visits", "path", "frontier"]);
     this.stages = el("div", { class: "chips" });
     this.choice = el("div", { class: "chips" });
@@ -36,6 +37,7 @@ export class MapView {
 
   close() {
     clearInterval(this.timer);
+    this.closed.abort();
     this.resized.disconnect();
     this.plot?.destroy();
   }
@@ -58,16 +60,33 @@ export class MapView {
     if (this.told) this.draw();
   }
 
+  // The newest wish wins: an answer to an older one, or of another stage, is not drawn.
   async refresh() {
-    const { stages } = await getJson(runPath(this.run, "levels")).catch(() => ({ stages: [] }));
+    const ticket = (this.ticket = {});
+    const isOld = () => ticket !== this.ticket || this.closed.signal.aborted;
+    const told = await this.ask("levels");
+    // What could not be asked for is asked for again: until then the last answer stays.
+    if (isOld() || !told) return;
+    const { stages } = told;
     this.nothing.hidden = stages.length > 0;
     this.body.hidden = !stages.length;
     if (!stages.length) return;
     if (!stages.includes(this.stage)) this.stage = stages[0];
     fill(this.stages, stages.map((stage) => el("button", { class: "chip", type: "button", "aria-pressed": String(stage === this.stage), onclick: () => this.choose(stage) }, stage)));
-    this.told = await getJson(runPath(this.run, `levels/${this.stage}`));
-    await this.loadPicture();
+    const level = await this.ask(`levels/${this.stage}`);
+    if (isOld()) return;
+    // Better nothing than the figures of another stage under the name of this one.
+    if (!level) this.body.hidden = this.told?.stage !== this.stage;
+    if (!level) return;
+    const picture = await this.loadPicture(level);
+    if (isOld()) return picture?.image?.close();
+    this.told = level;
+    if (picture) [this.picture, this.pictureVersion] = [picture.image, picture.version];
     this.draw();
+  }
+
+  ask(path) {
+    return getJson(runPath(this.run, path), this.closed.signal).catch(() => null);
   }
 
   choose(stage) {
@@ -76,13 +95,17 @@ export class MapView {
     this.refresh();
   }
 
-  async loadPicture() {
-    const { picture, stage } = this.told;
+  // Null when the picture that is shown stays. One that does not come is asked for again.
+  async loadPicture({ picture, stage }) {
     const version = picture ? `${stage} ${picture.version}` : "";
-    if (version === this.pictureVersion) return;
-    this.pictureVersion = version;
-    const blob = picture && (await getBlob(runPath(this.run, `levels/${stage}/picture`)));
-    this.picture = blob ? await createImageBitmap(blob) : null;
+    if (version === this.pictureVersion) return null;
+    if (!picture) return { version, image: null };
+    try {
+      const blob = await getBlob(runPath(this.run, `levels/${stage}/picture`), this.closed.signal);
+      return { version, image: await createImageBitmap(blob) };
+    } catch {
+      return { version: undefined, image: null };
+    }
   }
 
   // Only what happened in the area of the picture: pipes lead to places of their own.

@@ -8,6 +8,8 @@ import pytest
 from common.errors import BenchmarkFailed
 from launch.benchmarks import watching
 from launch.benchmarks.measure import Effort, Row
+from launch.benchmarks.viewer import Viewer
+from launch.benchmarks.watched import Seen, check, due
 from launch.benchmarks.watching import (
     ALONE,
     LOOKS,
@@ -127,13 +129,53 @@ def test_a_process_that_was_silent_has_no_rate() -> None:
 def test_the_run_outlasts_its_turns() -> None:
     plan = WatchPlan(rounds=30, seconds=20.0)
 
-    turns = 2 * 30 + 2 * 10
+    turns = 2 * 30 + 15 + 10
     assert len(plan.order) == turns
     assert plan.longest_minutes * 60 > 2 * turns * (20.0 + plan.settle_s)
 
 
-def test_many_viewers_and_a_browser_have_a_turn_in_every_third_round() -> None:
+def test_many_viewers_have_a_turn_in_every_second_round_and_a_browser_in_every_third() -> None:
     plan = WatchPlan(rounds=4)
 
-    few, rare = ["nobody looks", "one viewer, one actor live"], ["100 viewers", BROWSER]
-    assert plan.order == [*few, *rare, *few, *few, *few, *rare]
+    few, crowd = ["nobody looks", "one viewer, one actor live"], "100 viewers"
+    assert plan.order == [*few, crowd, BROWSER, *few, *few, crowd, *few, BROWSER]
+
+
+def viewers(live: int, others: int) -> list[Viewer]:
+    return [Viewer(0, "r", ("actor-0",)) for _ in range(live)] + [
+        Viewer(0, "r") for _ in range(others)
+    ]
+
+
+def test_what_a_viewer_saw_is_told_beside_what_looking_cost() -> None:
+    looked = replace(turn(LOOK, 400.0, 0.04), seen=Seen(events=1.8, frames=4.5))
+    rows = by_name([turn(ALONE, 400.0), looked, turn(ALONE, 400.0)])
+
+    assert rows[f"events of a viewer: {LOOK}"].median == 1.8
+    assert rows[f"live frames of a viewer: {LOOK}"].median == 4.5
+    assert f"events of a viewer: {ALONE}" not in rows
+
+
+def test_events_are_counted_per_viewer_and_frames_per_actor_that_is_shown() -> None:
+    looking = viewers(1, 3)
+    before = Seen.of(looking)
+    for one in looking:
+        one.events += 20
+    looking[0].frames += 45
+
+    assert Seen.of(looking).since(before, looking, 10.0) == Seen(events=2.0, frames=4.5)
+
+
+def test_a_crowd_is_due_fewer_events_and_who_shows_no_actor_no_frames() -> None:
+    assert due(viewers(1, 0)) == Seen(events=2.0, frames=5.0)
+    assert due(viewers(0, 100)) == Seen(events=1.0, frames=0.0)
+    assert due([]) == Seen(events=0.0, frames=0.0)
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [(Seen(events=0.9, frames=5.0), "0.90 events"), (Seen(events=2.0, frames=2.4), "live frames")],
+)
+def test_a_turn_in_which_viewers_saw_too_little_is_refused(seen: Seen, said: str) -> None:
+    with pytest.raises(BenchmarkFailed, match=said):
+        check(LOOK, seen, due(viewers(1, 0)))

@@ -8,9 +8,9 @@ import pytest
 from launch.control_room import film_files
 from launch.control_room.film_files import (
     UnsatisfiableRange,
+    find_film,
     newest_films,
     parse_range,
-    read_film,
 )
 
 NAME = "eval-00000000100-best.mp4"
@@ -67,7 +67,7 @@ def test_a_missing_folder_and_one_that_is_a_link_hold_no_films(tmp_path: Path) -
     (tmp_path / "videos").symlink_to(tmp_path / "elsewhere")
 
     assert newest_films(tmp_path / "videos") == []
-    assert read_film(tmp_path / "videos" / NAME, "") is None
+    assert find_film(tmp_path / "videos" / NAME, "") is None
     assert newest_films(tmp_path / "nowhere") == []
 
 
@@ -114,11 +114,30 @@ def test_a_part_is_never_larger_than_its_bound(
 ) -> None:
     monkeypatch.setattr(film_files, "MAX_PART_BYTES", 4)
 
-    part = read_film(write_film(tmp_path, NAME), "bytes=3-")
+    part = find_film(write_film(tmp_path, NAME), "bytes=3-")
 
     assert part is not None
-    assert part.content == b"3456"
+    assert b"".join(part.pieces()) == b"3456"
     assert part.headers["content-range"] == "bytes 3-6/10"
+
+
+def test_a_film_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(film_files, "PIECE_BYTES", 4)
+
+    whole = find_film(write_film(tmp_path, NAME), "")
+
+    assert whole is not None
+    assert list(whole.pieces()) == [b"0123", b"4567", b"89"]
+    assert whole.headers["content-length"] == "10"
+
+
+def test_a_film_that_is_gone_before_it_is_sent_has_no_pieces(tmp_path: Path) -> None:
+    path = write_film(tmp_path, NAME)
+    whole = find_film(path, "")
+    path.unlink()
+
+    assert whole is not None
+    assert list(whole.pieces()) == []
 
 
 def test_a_file_too_large_for_a_film_is_none(
@@ -126,4 +145,4 @@ def test_a_file_too_large_for_a_film_is_none(
 ) -> None:
     monkeypatch.setattr(film_files, "MAX_FILM_BYTES", 9)
 
-    assert read_film(write_film(tmp_path, NAME), "bytes=0-1") is None
+    assert find_film(write_film(tmp_path, NAME), "bytes=0-1") is None

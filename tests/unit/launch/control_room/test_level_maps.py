@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from launch.control_room.episode_log import EpisodeLog
 from launch.control_room.level_maps import picture_of, read_maps, stage_map, stage_names
 from launch.control_room.run_reader import RunReader
@@ -137,3 +139,10 @@ def test_a_reader_joins_maps_episodes_and_picture(tmp_path: Path) -> None:
     assert reader.stages() == ["1-1", "1-2"]
     assert reader.stage("1-1")["picture"] is None
     assert reader.state()["episodes"] == 2
+
+
+@pytest.mark.parametrize("area", ["²", "9" * 20, "-1", ""])
+def test_an_odd_area_is_no_fault(area: str) -> None:
+    told = stage_map([actor_map(visits={f"{area}:0": 5})], "1-1", EpisodeLog())
+
+    assert told["area"] == 0

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from launch.control_room import machines
+from launch.control_room import heartbeats
+from launch.control_room.app import Room, active_states
+from launch.control_room.event_stream import StreamCount
+from launch.control_room.heartbeats import Heartbeats
 from launch.control_room.library import MAX_READERS, Library
-from launch.control_room.machines import read_beats
-from launch.control_room.prometheus import MAX_RUNS
 from launch.control_room.run_reader import RunReader
+from launch.control_room.security import Rules
 from tests.run_folders import beat, end_run, make_run, write_lines
 
 
@@ -36,8 +38,16 @@ def test_a_run_is_found_by_a_part_of_its_name_and_first_by_all_of_it(tmp_path: P
     assert sorted(found) == ["Seed10", "seed1", "seed11"]
 
 
-def test_readers_are_left_for_viewers_whatever_prometheus_asks() -> None:
-    assert MAX_RUNS < MAX_READERS
+def test_a_scrape_leaves_the_readers_of_viewers(tmp_path: Path) -> None:
+    for number in range(MAX_READERS + 2):
+        make_run(tmp_path, f"run{number:02}", rows=1)
+    room = Room(Library(tmp_path), Rules(), StreamCount())
+    viewed = ["run00", "run01"]
+    readers = [room.library.reader(name) for name in viewed]
+
+    active_states(room)
+
+    assert [room.library.reader(name) for name in viewed] == readers
 
 
 def test_no_two_readers_have_the_same_serial(
@@ -69,11 +79,11 @@ def test_a_run_that_began_anew_has_another_serial(tmp_path: Path) -> None:
 def test_of_many_actors_some_are_left_out_and_of_the_other_roles_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machines, "MAX_PROCESSES", 6)
+    monkeypatch.setattr(heartbeats, "MAX_PROCESSES", 6)
     paths = make_run(tmp_path)
     peers = [f"actor-{index}" for index in range(2, 12)]
     for peer in (*peers, "replay_server-0", "evaluator-0"):
         write_lines(paths.process_heartbeat(peer), [beat(peer)])
 
     kept = ["learner-0", "replay_server-0", "evaluator-0", "actor-0", "actor-1", "actor-2"]
-    assert list(read_beats(paths)) == kept
+    assert list(Heartbeats(paths).read()) == kept

@@ -4,17 +4,21 @@ import json
 import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from launch.control_room import machines, run_reader
+from launch.control_room import machines
 from launch.control_room.curves import CurveQuery, draw
+from launch.control_room.heartbeats import Heartbeats
 from launch.control_room.library import Library, open_library
 from launch.control_room.line_tail import LineTail
+from launch.control_room.metric_table import MetricTable
 from launch.control_room.run_reader import BoundedCache, RunReader
 from tests.fake_clock import FakeClock
 from tests.run_folders import beat, make_run, metrics_record, note_restart, score, write_lines
@@ -77,7 +81,7 @@ def test_two_viewers_at_once_read_once(tmp_path: Path, monkeypatch: pytest.Monke
     for viewer in viewers:
         viewer.join()
 
-    assert len(reads) == 3
+    assert len(reads) == len({tail.path for tail in reads}) == 4
 
 
 def test_new_lines_make_a_new_revision_and_silence_makes_none(tmp_path: Path) -> None:
@@ -116,10 +120,10 @@ def test_a_process_that_is_gone_turns_red_and_green_again(tmp_path: Path) -> Non
     write_lines(paths.process_heartbeat("actor-0"), [beat("actor-0", pid=7, time=999.8)])
     write_lines(paths.process_heartbeat("actor-1"), [beat("actor-1", time=999.8)])
 
-    dead = machines.read_beats(paths)
+    dead = Heartbeats(paths).read()
     red = machines.describe_processes(dead, {}, machines.run_state(dead, paths, life), life)
     write_lines(paths.process_heartbeat("actor-0"), [beat("actor-0", pid=8, time=999.9)])
-    alive = machines.read_beats(paths)
+    alive = Heartbeats(paths).read()
     green = machines.describe_processes(alive, {}, machines.run_state(alive, paths, life), life)
 
     assert {row["name"]: row["level"] for row in red}["actor-0"] == "bad"
@@ -158,7 +162,7 @@ def test_an_actor_that_was_told_to_end_is_not_missing() -> None:
 
 def test_a_run_is_over_when_its_last_process_and_its_launcher_are_gone(tmp_path: Path) -> None:
     paths = make_run(tmp_path)
-    beats = machines.read_beats(paths)
+    beats = Heartbeats(paths).read()
     later_s = float(str(beats["actor-0"][-1]["time"])) + 60.0
     paths.lock.write_text("123456", encoding="ascii")
 
@@ -218,6 +222,29 @@ def test_evaluations_come_with_their_interval_over_every_axis(tmp_path: Path, ax
     assert first["y"]["clear_rate"] == [0.5, 0.9]
     assert first["y"]["clear_rate_low"] == [0.2, 0.2]
     assert first["x"] == sorted(first["x"])
+
+
+def test_curves_are_drawn_while_lines_come(tmp_path: Path) -> None:
+    reader = RunReader(make_run(tmp_path))
+    reader.look()
+    reader.metrics = MetricTable(max_rows=400)
+    reader.metrics.append(metrics_record(0))
+    has_ended = threading.Event()
+
+    def write() -> None:
+        for step in range(1, 6_000):
+            reader.metrics.append(metrics_record(step, loss_total=1.0))
+        has_ended.set()
+
+    query = CurveQuery(keys=("eval-clear-rate", "loss", "waits"), axis="minutes")
+    writer = threading.Thread(target=write)
+    writer.start()
+    drawn: Any = {}
+    while not has_ended.is_set():
+        drawn = draw(reader, query)
+    writer.join()
+
+    assert len(drawn["loss"]["x"]) == len(drawn["loss"]["y"]["loss_total"])
 
 
 def test_odd_wishes_are_brought_into_range() -> None:
@@ -280,6 +307,63 @@ def test_answers_are_made_once_and_forgotten_when_there_are_many() -> None:
     assert made == [1, 2, 3, 1]
 
 
+def test_of_many_who_ask_the_same_at_once_one_makes_the_answer() -> None:
+    made: list[int] = []
+    cache, together = BoundedCache(2), threading.Barrier(10)
+
+    def make() -> bytes:
+        made.append(1)
+        time.sleep(0.2)
+        return b"x"
+
+    def ask(_: int) -> bytes:
+        together.wait(5.0)
+        return cache.get(("key",), make)
+
+    with ThreadPoolExecutor(10) as viewers:
+        answers = list(viewers.map(ask, range(10)))
+
+    assert answers == [b"x"] * 10
+    assert len(made) == 1
+
+
+def test_an_answer_that_could_not_be_made_is_tried_anew() -> None:
+    cache = BoundedCache(2)
+
+    def fail() -> bytes:
+        raise OSError("the disk is away")
+
+    with pytest.raises(OSError, match="away"):
+        cache.get(("key",), fail)
+
+    assert cache.get(("key",), lambda: b"x") == b"x"
+
+
+@pytest.mark.parametrize("code", ["9" * 5_000, "²", "-"])
+def test_an_odd_exit_code_in_a_log_is_no_fault(tmp_path: Path, code: str) -> None:
+    paths = make_run(tmp_path)
+    note_restart(paths, "actor-1", "odd")
+    log = paths.process_log("launcher-0")
+    odd = log.read_text(encoding="utf-8").replace("exit_code=137", f"exit_code={code}")
+    log.write_text(odd, encoding="utf-8")
+    note_restart(paths, "actor-1", "ended by SIGKILL")
+
+    (told,) = machines.read_ends(paths)["actor-1"]
+
+    assert told["reason"] == "ended by SIGKILL"
+
+
+def test_ends_are_found_in_the_logs_of_all_nodes(tmp_path: Path) -> None:
+    paths = make_run(tmp_path)
+    note_restart(paths, "learner-0", "ended by SIGSEGV", launcher=1)
+    note_restart(paths, "actor-1", "ended by SIGKILL", launcher=2)
+
+    ends = machines.read_ends(paths)
+
+    reasons = {peer: [one["reason"] for one in told] for peer, told in ends.items()}
+    assert reasons == {"learner-0": ["ended by SIGSEGV"], "actor-1": ["ended by SIGKILL"]}
+
+
 def test_html_in_values_stays_text_and_text_is_bounded(tmp_path: Path) -> None:
     paths = make_run(tmp_path)
     state = "<script>alert(1)</script>" * 100
@@ -288,4 +372,14 @@ def test_html_in_values_stays_text_and_text_is_bounded(tmp_path: Path) -> None:
     reader.look()
 
     assert len(rows(reader.state())["actor-0"]["words"]) <= 120
-    assert run_reader.SHOWN_EVALUATIONS < 100
+
+
+def test_of_many_evaluations_the_newest_few_are_told_in_the_state(tmp_path: Path) -> None:
+    paths = make_run(tmp_path)
+    write_lines(paths.evaluations, [score(step) for step in range(2_000, 2_500)])
+    reader = RunReader(paths)
+    reader.look()
+
+    told: Any = reader.state()["evaluations"]
+
+    assert [one["global_step"] for one in told] == list(range(2_499, 2_487, -1))

@@ -20,6 +20,7 @@ from importlib import import_module
 
 from rich.console import Console
 
+from common.allocator import keep_freed_memory
 from common.checkpoint_files import list_numbered
 from common.cli import Program, run_command
 from common.config import EndpointSettings, EnvSettings, Settings
@@ -185,6 +186,8 @@ def run(args: LocalArgs, settings: Settings, paths: RunPaths, console: Console) 
 def go_on(session: Session, *, lockstep: bool) -> ExitCode:
     if lockstep:
         limit_torch_threads(1)
+        # As the learner does where it is a process of its own.
+        keep_freed_memory()
         return run_lockstep(session)
     return run_processes(session)
 

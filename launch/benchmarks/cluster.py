@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
 
 from launch.benchmarks.extras import missing_note
-from launch.benchmarks.measure import Effort, Result, against_first, figure, turn_ratios
+from launch.benchmarks.measure import Effort, Result, against_first, figure, in_turn, turn_ratios
 from launch.benchmarks.runs import require_figures, watch_run
 
 LAUNCHERS = {
@@ -33,7 +32,7 @@ class ClusterPlan:
 
 
 def run(effort: Effort) -> Result:
-    core = import_module("actor.env.core_choice").choose_core(effort.core).name
+    core = effort.core_name()
     seconds = effort.seconds(60.0, 6.0)
     return run_both(
         ClusterPlan(
@@ -56,7 +55,7 @@ def run_both(plan: ClusterPlan) -> Result:
     values: dict[tuple[str, str], list[float]] = defaultdict(list)
     cores: dict[str, list[float]] = defaultdict(list)
     for number in range(plan.rounds):
-        for name, module in list(LAUNCHERS.items())[:: -1 if number % 2 else 1]:
+        for name, module in in_turn(LAUNCHERS.items(), number):
             told = watch_run(plan.words, plan.seconds, settle_s=plan.settle_s, launcher=module)
             figures = require_figures(told, name)
             for counter in SPEEDS:

@@ -34,7 +34,7 @@ class MemoryWatch:
     def rows(self) -> list[Row]:
         """The memory in settled rounds; its growth only where there are enough of them.
 
-        The difference of both ends has the step in it that the slope leaves out.
+        The difference of both ends of these has the step in it that the slope leaves out.
         """
         settled = self._sizes[FIRST_ROUNDS:] or self._sizes[-1:]
         rows = [figure("memory of the server between batches", settled, BYTES)]
@@ -44,7 +44,9 @@ class MemoryWatch:
             growth = growth_per_minute(minutes, settled)
             rows.append(figure(name, [growth], f"{BYTES}/min"))
             more = settled[-1] - settled[0]
-            rows.append(figure("memory at the end less that at the beginning", [more], BYTES))
+            rows.append(
+                figure(f"memory at the end less that in round {FIRST_ROUNDS + 1}", [more], BYTES)
+            )
         return rows
 
     def notes(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ from common.codec import encode
 from common.config import Settings
 from common.heartbeat import HeartbeatWriter, Identity
 from common.ids import new_incarnation
+from common.lifecycle import StopFlag
 from common.messages import Episode, Scalar
 from common.phases import PHASES
 from common.settings_files import load_settings
@@ -94,7 +96,9 @@ def main() -> int:
     os.nice(job["niceness"])
     settings, network = load_settings(Path(job["config"])), ZmqNetwork()
     listeners = [Listener(network, settings, index) for index in range(job["actors"])]
-    while True:
+    stop = StopFlag.on_signals()
+    stop.end_with_parent(signal.SIGKILL)
+    while not stop.is_set() and not stop.orphaned():
         for listener in listeners:
             listener.turn()
         time.sleep(TICK_S)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TypeVar
 
 from common.config import CoreName
 
 Work = Callable[[], object]
+One = TypeVar("One")
 TIME_UNIT = "s"
 """Times are kept in seconds, or `s/frame` and the like; they are shown in ms or us."""
 
@@ -34,6 +37,10 @@ class Effort:
 
     def seconds(self, full: float, quick: float) -> float:
         return quick if self.quick else full
+
+    def core_name(self) -> str:
+        """The emulator core that is meant, on this machine."""
+        return str(import_module("actor.env.core_choice").choose_core(self.core).name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +153,11 @@ def figure(contender: str, values: Sequence[float], unit: str, *, group: str = "
         low_quartile=low,
         high_quartile=high,
     )
+
+
+def in_turn(names: Iterable[One], number: int) -> list[One]:
+    """Every second time the other way round: who comes later on a slower machine changes."""
+    return list(names)[:: -1 if number % 2 else 1]
 
 
 def turn_ratios(values: Sequence[float], references: Sequence[float]) -> list[float]:

@@ -1,7 +1,7 @@
 """The benchmark `overlap`: play and learn in turns (`--lockstep`) or at once, over a matrix.
 
-Every second place of the matrix has the other order, so that a machine that becomes slower favours
-no mode.
+The order changes from place to place as the colours of a chessboard do, so that a machine that
+becomes slower favours no mode, in no row and no column.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import product
 
-from launch.benchmarks.measure import Effort, Result, Row, against_first, figure
+from launch.benchmarks.measure import Effort, Result, Row, against_first, figure, in_turn
 from launch.benchmarks.runs import RunFigures, number, require_figures, watch_run
 
 ONE_THREAD = "parallel with one learner thread"
 MODES = {
     "lockstep": ("--lockstep",),
-    # Lockstep has one thread, too: what this one gains comes of playing at the same time alone.
+    # Lockstep has one thread, too: what this gains comes of playing and drawing batches beside it.
     ONE_THREAD: ("--learner-threads", "1"),
     "parallel": (),
 }
@@ -49,7 +48,7 @@ class OverlapPlan:
 
 
 def run(effort: Effort) -> Result:
-    core = import_module("actor.env.core_choice").choose_core(effort.core).name
+    core = effort.core_name()
     return run_matrix(
         OverlapPlan(
             actors=(2,) if effort.quick else (1, 2, 4, 8, 16),
@@ -63,11 +62,12 @@ def run(effort: Effort) -> Result:
 
 def run_matrix(plan: OverlapPlan) -> Result:
     """All modes in turn for every place of the matrix."""
+    places = list(product(enumerate(plan.actors), enumerate(plan.block_steps)))
     lines = [
         measure_place(plan, mode, actors, block_steps)
-        for round_number in range(plan.rounds)
-        for number, (actors, block_steps) in enumerate(product(plan.actors, plan.block_steps))
-        for mode in list(MODES)[:: -1 if (round_number + number) % 2 else 1]
+        for number in range(plan.rounds)
+        for (row, actors), (column, block_steps) in places
+        for mode in in_turn(MODES, number + row + column)
     ]
     return Result(_rows(lines), lines=lines)
 

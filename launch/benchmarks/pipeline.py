@@ -10,13 +10,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from importlib.util import find_spec
 
 from common.config import Settings
 from launch.benchmarks.extras import missing_note
 from launch.benchmarks.gaps import GAPS
-from launch.benchmarks.measure import Effort, Result, Row, against_first, figure, turn_ratios
+from launch.benchmarks.measure import (
+    Effort,
+    Result,
+    Row,
+    against_first,
+    figure,
+    in_turn,
+    turn_ratios,
+)
 from launch.benchmarks.runs import RunFigures, require_figures, watch_run
 from launch.benchmarks.scene import Talker, open_scene
 from launch.benchmarks.shares_picture import Shares, draw
@@ -51,7 +58,7 @@ class PipelinePlan:
     """That each contender is watched."""
     settle_s: float = 15.0
     """From the first update of ours until then."""
-    rounds: int = 3
+    rounds: int = 4
     learning_starts: int = 1_000
     slack_agent_steps: int = 2_000
     references: Mapping[str, bool] = field(default_factory=lambda: REFERENCES)
@@ -76,7 +83,7 @@ def run(effort: Effort) -> Result:
         cores=choose_cores(effort),
         seconds=effort.seconds(40.0, 6.0),
         settle_s=effort.seconds(15.0, 0.0),
-        rounds=effort.turns(3, 1),
+        rounds=effort.turns(4, 1),
         learning_starts=300 if effort.quick else 1_000,
         slack_agent_steps=1_024 if effort.quick else 2_000,
         references={SB3: False} if effort.quick else REFERENCES,
@@ -91,7 +98,7 @@ def run(effort: Effort) -> Result:
 
 def choose_cores(effort: Effort) -> tuple[str, ...]:
     """Both where nothing is asked for and both are there; one when it has to be quick."""
-    chosen = str(import_module("actor.env.core_choice").choose_core(effort.core).name)
+    chosen = effort.core_name()
     is_one = effort.quick or effort.core != "auto" or chosen == REFERENCE_CORE
     return (chosen,) if is_one else (REFERENCE_CORE, chosen)
 
@@ -133,7 +140,7 @@ def run_pipeline(plan: PipelinePlan) -> tuple[Result, dict[str, Shares]]:
     turns = [(core, name) for core in plan.cores for name in (*references, *plan.contenders)]
     found = Found()
     for number in range(plan.rounds):
-        for core, name in turns[:: -1 if number % 2 else 1]:
+        for core, name in in_turn(turns, number):
             title = f"{name}, {core}"
             if name in references:
                 told = reference_turn(plan, core, our_network=references[name])

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -105,8 +105,10 @@ class Scene:
                 process.kill()
                 process.wait()
             for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    pipe.close()
+                # What nobody took is still in the buffer, and closing writes it again.
+                with suppress(OSError):
+                    if pipe is not None:
+                        pipe.close()
         self.processes.clear()
 
     def _log(self, name: str) -> Path:
@@ -150,9 +152,14 @@ class Talker:
 
     def tell(self, command: Mapping[str, object]) -> None:
         pipe = self._process.stdin
-        if pipe is not None:
+        if pipe is None:
+            return
+        try:
             pipe.write(json.dumps(command) + "\n")
             pipe.flush()
+        except OSError as error:
+            said = self._scene.last_lines(self._name)
+            raise BenchmarkFailed(f"{self._name} took no command: {said}") from error
 
     def hear(self, deadline_s: float) -> dict[str, Any]:
         pipe = self._process.stdout

@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 import psutil
@@ -61,7 +60,7 @@ def run(effort: Effort) -> Result:
 
 def choose_cores(effort: Effort) -> tuple[str, ...]:
     """The launcher's own where nothing is asked for, and the native one where there is time."""
-    chosen = str(import_module("actor.env.core_choice").choose_core(effort.core).name)
+    chosen = effort.core_name()
     if effort.core != "auto":
         return (chosen,)
     is_one = effort.quick or chosen == DEFAULT_CORE

@@ -85,16 +85,18 @@ def main() -> int:
     limit_torch_threads(1)
     settings = load_settings(Path(job["config"]))
     chosen = settings.learner
-    network = ZmqNetwork()
     net = build_network(chosen.network, settings.spec, chosen.num_quantiles).eval()
     prepared = PreparedNetwork(net)
+    tick = rest
+    if job["core"]:
+        # Before there are sockets: on Linux a thread is as nice as the one that starts it.
+        os.nice(import_module("actor.main").ACTOR_NICENESS)
+        tick = player(replace(settings.env, core=job["core"]), settings.spec.num_actions, prepared)
+    network = ZmqNetwork()
+    # Who publishes waits for this line, so everything else has to be there.
     feed = import_module("actor.weight_feed").WeightFeed(
         network.subscriber(settings.endpoints.weights_endpoint), net, weight_contract(settings)
     )
-    tick = rest
-    if job["core"]:
-        os.nice(import_module("actor.main").ACTOR_NICENESS)
-        tick = player(replace(settings.env, core=job["core"]), settings.spec.num_actions, prepared)
     for command in commands():
         answer(follow(feed, prepared, command["seconds"], tick))
     network.close()

@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
 from itertools import chain
 
 import psutil
@@ -33,7 +32,7 @@ from launch.benchmarks.runs import (
 )
 from launch.benchmarks.scene import Scene
 from launch.benchmarks.viewer import Viewer, connect, get, opened
-from launch.benchmarks.watched import Seen, check, due, seen_rows
+from launch.benchmarks.watched import Seen, due, seen_rows, shortfalls
 from launch.room_process import require_extra, room_beside
 
 ALONE = "no control room"
@@ -109,6 +108,8 @@ class Turn:
     browser_cores: float | None = None
     """The same of a browser, where there is one."""
     seen: Seen | None = None
+    due: Seen | None = None
+    """What its viewers should have got to see."""
     """By a viewer per second, where there are any."""
 
 
@@ -145,7 +146,7 @@ class Work:
 
 
 def run(effort: Effort) -> Result:
-    core = import_module("actor.env.core_choice").choose_core(effort.core).name
+    core = effort.core_name()
     looks, notes = LOOKS, tuple[str, ...]()
     try:
         require_extra()
@@ -163,7 +164,9 @@ def run(effort: Effort) -> Result:
         seconds=effort.seconds(30.0, 3.0),
         warm_up_s=effort.seconds(30.0, 0.0),
     )
-    return Result(rows_of(take_turns(plan)), notes)
+    turns = take_turns(plan)
+    thin = thin_looks(turns)
+    return Result(rows_of(turns), (*notes, *thin), failed=bool(thin))
 
 
 def take_turns(plan: WatchPlan) -> list[Turn]:
@@ -186,10 +189,10 @@ def take_turn(scene: Scene, plan: WatchPlan, name: str) -> Turn:
         figures = read_figures(scene.paths, began_at, elapsed_s)
         if errors := onlookers.errors:
             raise BenchmarkFailed(f"{name}: {len(errors)} errors, the first: {errors[0]}")
-        check(name, seen, due(onlookers.viewers))
         return Turn(
             look=name,
             seen=seen if onlookers.viewers else None,
+            due=due(onlookers.viewers),
             rates={
                 counter: progress_per_s(figures.beats[part]) for counter, part in COUNTERS.items()
             },
@@ -278,6 +281,19 @@ def used_rows(look: str, turns: Sequence[Turn]) -> list[Row]:
     memory = [turn.room_mb for turn in turns]
     seen = seen_rows(look, [turn.seen for turn in turns if turn.seen is not None])
     return [*rows, *seen, figure(f"memory of the room: {look}", memory, "MB")]
+
+
+def thin_looks(turns: Sequence[Turn]) -> list[str]:
+    """Looks whose viewers hardly saw anything, told in words."""
+    seen: dict[str, list[Seen]] = defaultdict(list)
+    wanted: dict[str, Seen] = {}
+    for turn in turns:
+        if turn.seen is not None and turn.due is not None:
+            seen[turn.look].append(turn.seen)
+            wanted[turn.look] = turn.due
+    return [
+        words for look, least in wanted.items() for words in shortfalls(look, seen[look], least)
+    ]
 
 
 def rate_row(turns: Sequence[Turn], look: str, counter: str) -> Row:

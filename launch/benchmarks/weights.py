@@ -47,7 +47,7 @@ def run(effort: Effort) -> Result:
         versions=effort.turns(30, 5),
         interval_s=effort.seconds(1.0, 0.3),
     )
-    core = str(import_module("actor.env.core_choice").choose_core(effort.core).name)
+    core = effort.core_name()
     plans = (plan, replace(plan, core=core))
     return Result([row for each in plans for row in publish_and_follow(each).rows])
 

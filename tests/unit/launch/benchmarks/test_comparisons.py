@@ -254,6 +254,7 @@ def test_overlap_turns_its_order_round_at_every_second_place_and_in_the_next_rou
 ) -> None:
     forth = ["lockstep", ONE_THREAD, "parallel"]
 
-    run_matrix(OverlapPlan(actors=(1, 2), block_steps=(16,), rounds=2))
+    run_matrix(OverlapPlan(actors=(1, 2), block_steps=(16, 32), rounds=2))
 
-    assert matrix == [*forth, *forth[::-1], *forth[::-1], *forth]
+    back = forth[::-1]
+    assert matrix == [*forth, *back, *back, *forth, *back, *forth, *forth, *back]

@@ -63,7 +63,7 @@ def test_the_first_rounds_do_not_count() -> None:
     assert growth.contender == "its growth in 6 minutes, one step left out"
     assert growth.median == pytest.approx(10.0)
     assert growth.unit == "byte/min"
-    assert difference.contender == "memory at the end less that at the beginning"
+    assert difference.contender == "memory at the end less that in round 3"
     assert (difference.median, difference.unit) == (60.0, "byte")
     assert memory.notes() == ()
 
@@ -73,7 +73,7 @@ def test_a_step_that_is_no_growth_is_in_the_difference_of_both_ends() -> None:
 
     told = {row.contender: row.median for row in rows}
     assert told["its growth in 9 minutes, one step left out"] == pytest.approx(0.0, abs=1e-6)
-    assert told["memory at the end less that at the beginning"] == 50.0
+    assert told["memory at the end less that in round 3"] == 50.0
 
 
 def test_of_few_readings_no_growth_is_told_and_a_note_says_how_many_it_takes() -> None:

@@ -228,7 +228,7 @@ def loads_of(world: World, actors: int) -> Loads:
 def needs_of(world: World, actors: int) -> Needs:
     """Servers that one machine cannot hold send batches over the wire, and need more cores."""
     needs = _needs_in(world, actors)
-    if needs.server_cores <= world.cores:
+    if needs.other_machines == 1:
         return needs
     # Stable at once: what costs more cores does not come back to one machine.
     return _needs_in(replace(world, shares_memory=False), actors)

@@ -75,7 +75,9 @@ class PatientProtocol(H11Protocol):
 
     def as_holder(self) -> Holder:
         # Before the first request there is no cycle, whatever its type says.
-        is_idle = bool(getattr(self.cycle, "response_complete", True))
+        is_answered = bool(getattr(self.cycle, "response_complete", True))
+        # An answer that is complete may still be on its way.
+        is_idle = is_answered and not self.flow.write_paused
         idle_s = self.loop.time() - self._idle_from_s if is_idle else 0.0
         return Holder(address=self._address, idle_s=idle_s)
 
@@ -85,11 +87,22 @@ class PatientProtocol(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._deaf = self.loop.call_later(SEND_DEADLINE_S, self.transport.abort)
+        self._watch_reader()
 
     def resume_writing(self) -> None:
         self._forget_deaf()
         super().resume_writing()
+
+    def _watch_reader(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        self._deaf = self.loop.call_later(SEND_DEADLINE_S, self._judge_reader, unread)
+
+    def _judge_reader(self, unread_before: int) -> None:
+        """Slowly is fast enough, as long as some of it is read."""
+        if self.transport.get_write_buffer_size() < unread_before:
+            self._watch_reader()
+        else:
+            self.transport.abort()
 
     def _forget_deaf(self) -> None:
         if self._deaf is not None:

@@ -6,8 +6,9 @@ here, so they are told without it.
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ from common.host import is_from_here
 from common.ids import PEER_ID_PATTERN
 from common.run_paths import RunPaths
 from launch.control_room.line_tail import LineTail, Record
+from launch.control_room.now import number
 from launch.control_room.safe_files import tail_records
 
 Beats = Mapping[str, Sequence[Mapping[str, object]]]
@@ -32,12 +34,15 @@ Stamp = tuple[int, int, int]
 class Heartbeats:
     """Reads again only what has changed."""
 
-    def __init__(self, paths: RunPaths) -> None:
+    def __init__(self, paths: RunPaths, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._heard: dict[str, tuple[float, float]] = {}
+        """Of processes elsewhere: the time of their newest line, and when it came, by our clock."""
         self._paths = paths
         self._known: dict[Path, tuple[Stamp | None, list[Record]]] = {}
         self._run_wide = LineTail(paths.heartbeat, whole_bytes=RUN_WIDE_BYTES, sampled_lines=0)
         self._far: dict[str, deque[Record]] = {}
-        """Of processes without a file of their own."""
+        """Of processes elsewhere, as far as the learner has heard them."""
 
     def read(self) -> dict[str, list[Record]]:
         files = beat_files(self._paths)
@@ -46,9 +51,11 @@ class Heartbeats:
         with_file = {file.stem for file in files}
         self._follow(with_file)
         for peer, records in self._far.items():
-            if peer not in with_file:
+            # A file may be left from a time when its process was here, or be brought here late.
+            if _told_s(beats.get(peer, ())) < _told_s(records):
                 beats[peer] = list(records)
-        return {peer: beats[peer] for peer in sorted(beats, key=rank)[:MAX_PROCESSES]}
+        shown = sorted(beats, key=rank)[:MAX_PROCESSES]
+        return {peer: self._by_our_clock(peer, beats[peer]) for peer in shown}
 
     def _read_file(self, file: Path) -> tuple[Stamp | None, list[Record]]:
         stamp = _stamp(file)
@@ -66,13 +73,29 @@ class Heartbeats:
             self._far.clear()
         for record in records:
             peer = f"{record.get('role')}-{record.get('index')}"
-            if peer not in with_file and PEER_ID_PATTERN.fullmatch(peer):
-                self._note_far(peer, {**record, "pid": None})
+            is_elsewhere = peer not in with_file or not is_from_here(record)
+            if is_elsewhere and PEER_ID_PATTERN.fullmatch(peer):
+                beats = self._far.setdefault(peer, deque(maxlen=SPARK_BEATS))
+                beats.append({**record, "pid": None})
+        for peer in sorted(self._far, key=rank)[MAX_PROCESSES:]:
+            del self._far[peer]
 
-    def _note_far(self, peer: str, record: Record) -> None:
-        self._far.setdefault(peer, deque(maxlen=SPARK_BEATS)).append(record)
-        if len(self._far) > MAX_PROCESSES:
-            del self._far[max(self._far, key=rank)]
+    def _by_our_clock(self, peer: str, records: list[Record]) -> list[Record]:
+        """Silence of another machine begins when we heard it last: its clock may be another."""
+        *before, last = records
+        if last.get("pid") is not None:
+            return records
+        told_s, now_s = number(last.get("time")) or 0.0, self._clock()
+        known = self._heard.get(peer)
+        if known is None:
+            self._heard[peer] = told_s, min(told_s, now_s)
+        elif known[0] != told_s:
+            self._heard[peer] = told_s, now_s
+        return [*before, {**last, "time": self._heard[peer][1]}]
+
+
+def _told_s(records: Sequence[Record]) -> float:
+    return (number(records[-1].get("time")) or 0.0) if records else float("-inf")
 
 
 def last_beats(paths: RunPaths) -> dict[str, list[Record]]:

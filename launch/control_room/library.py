@@ -64,8 +64,9 @@ class Library:
         if self.only and name != self.only:
             return False
         root = self.folder / name
-        # Links are not followed: one could lead to any folder of this user.
-        return not root.is_symlink() and any((root / mark).exists() for mark in MARKS)
+        # Links are not followed: one could lead to any folder of this user. And whoever may not look
+        # into a folder gets no error for it: runs of other users may lie beside these.
+        return not root.is_symlink() and any(modified_s(root / mark) is not None for mark in MARKS)
 
     def reader(self, name: str) -> RunReader | None:
         """The reader that all viewers of a run share; None when there is no such run."""

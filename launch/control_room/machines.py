@@ -19,6 +19,8 @@ from launch.control_room.safe_files import read_bytes, read_object, tail_lines
 
 Level = Literal["good", "waiting", "bad", "ended"]
 LOG_TAIL_BYTES: Final = 256 * 1024
+NODE_TAIL_BYTES: Final = 16 * 1024
+"""Of each node of a cluster but the first, where the servers are."""
 MAX_RESTARTS: Final = 200
 MAX_LAUNCHERS: Final = 32
 DEFAULT_INTERVAL_S: Final = 5.0
@@ -165,8 +167,9 @@ def read_ends(paths: RunPaths) -> dict[str, list[dict[str, object]]]:
 
     Each node of a cluster has one, with a number of its own.
     """
-    logs = sorted(paths.process_log("launcher-0").parent.glob("launcher-*.log"))[:MAX_LAUNCHERS]
-    lines = chain(*(tail_lines(log, 10_000, LOG_TAIL_BYTES // len(logs)) for log in logs))
+    tails = {"launcher-0": LOG_TAIL_BYTES, "launcher-1": LOG_TAIL_BYTES}
+    tails |= {f"launcher-{number}": NODE_TAIL_BYTES for number in range(2, MAX_LAUNCHERS)}
+    lines = chain(*(tail_lines(paths.process_log(log), 10_000, tails[log]) for log in tails))
     matches = [match for line in lines if (match := END_LINE.match(line)) is not None]
     found: dict[str, deque[dict[str, object]]] = {}
     for match in sorted(matches, key=lambda match: match["when"]):

@@ -71,9 +71,6 @@ class MetricTable:
             self._columns[name] = column[(self.rows - 1) % 2 :: 2]
         self.rows = len(self._columns["time"])
 
-    def column(self, name: str) -> Floats:
-        return self.taken([name]).values[name]
-
     def taken(self, names: Iterable[str] = ()) -> Columns:
         """Copies: the table may grow while they are used."""
         wanted = {*names, *EXACT}
@@ -81,6 +78,11 @@ class MetricTable:
             return Columns(
                 {name: np.array(self._columns[name], dtype=np.float64) for name in wanted}
             )
+
+    def newest(self, names: Iterable[str], rows: int) -> dict[str, Floats]:
+        """Copies of the last rows."""
+        with self._lock:
+            return {name: np.array(self._columns[name][-rows:], dtype=np.float64) for name in names}
 
 
 def _is_number(value: object) -> bool:

@@ -71,7 +71,7 @@ class RunReader:
         self._lock = threading.Lock()
         self._looked_s = float("-inf")
         self._forget()
-        self._heartbeats = Heartbeats(paths)
+        self._heartbeats = Heartbeats(paths, clock)
         self._maps_s = float("-inf")
         self._maps: list[dict[str, object]] = []
         self.config: Mapping[str, object] = {}
@@ -170,11 +170,11 @@ class RunReader:
     def _sparks(self) -> dict[str, list[float | None]]:
         """The last lines, a point for every few of them."""
         every = max(1, min(self.metrics.rows, SPARK_ROWS) // SPARK_POINTS)
-        sparks = {}
-        for name in SPARK_NAMES:
-            values = self.metrics.column(name)[-SPARK_ROWS:]
-            sparks[name] = as_numbers(np.asarray(values[::-1][::every][::-1]))
-        return sparks
+        newest = self.metrics.newest(SPARK_NAMES, SPARK_ROWS)
+        return {
+            name: as_numbers(np.asarray(values[::-1][::every][::-1]))
+            for name, values in newest.items()
+        }
 
     def stages(self) -> list[str]:
         return stage_names(self._read_maps(), self.episodes)

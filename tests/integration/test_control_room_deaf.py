@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from launch.control_room import connections, event_stream
+from launch.control_room.places import Holder
 from tests.run_folders import make_run
 from tests.served_room import served_room
 from tests.waiting import wait_until
@@ -19,6 +20,8 @@ pytestmark = pytest.mark.integration
 
 EVENTS = b"GET /api/runs/r/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LARGE = b"GET /vendor/uplot/uPlot.esm.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+PICTURE = b"GET /api/runs/r/levels/1-1/picture HTTP/1.1\r\nHost: localhost\r\n\r\n"
+PICTURE_BYTES = 8 * 2**20
 REQUESTS = 60
 
 
@@ -26,7 +29,10 @@ REQUESTS = 60
 def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     monkeypatch.setattr(connections, "SEND_DEADLINE_S", 1.0)
     monkeypatch.setattr(event_stream, "SEND_DEADLINE_S", 1.0)
-    make_run(tmp_path)
+    maps = make_run(tmp_path).root / "maps"
+    maps.mkdir(exist_ok=True)
+    (maps / "1-1.png").write_bytes(bytes(PICTURE_BYTES))
+    (maps / "1-1.json").write_text('{"area": 1, "x0": 0, "width": 1, "height": 1}')
     with served_room(tmp_path) as port:
         yield port
 
@@ -78,6 +84,36 @@ def test_who_reads_slowly_gets_everything(port: int) -> None:
             piece = slow.recv(65_536)
             assert piece
             received += len(piece)
+
+
+def test_one_large_answer_that_is_read_slowly_arrives_whole(port: int) -> None:
+    """Much later than one that is not read would be cut."""
+    with connected(port, 65_536) as slow:
+        slow.sendall(PICTURE)
+        received = 0
+        while received < PICTURE_BYTES:
+            time.sleep(0.02)
+            piece = slow.recv(65_536)
+            assert piece
+            received += len(piece)
+
+
+def test_who_is_still_being_sent_an_answer_gives_no_place(port: int) -> None:
+    idle: list[float] = []
+    judge = connections.judge_newcomer
+
+    def noted(address: str, holders: list[Holder], others: int) -> str:
+        idle.extend(holder.idle_s for holder in holders)
+        return judge(address, holders, others)
+
+    with connected(port) as busy, pytest.MonkeyPatch.context() as patch:
+        busy.sendall(PICTURE)
+        time.sleep(0.5)
+        patch.setattr(connections, "judge_newcomer", noted)
+        with connected(port):
+            wait_until("the newcomer was judged", lambda: bool(idle), 5.0)
+
+    assert idle == [0.0]
 
 
 def test_who_gives_way_while_it_does_not_read_is_gone_at_once(

@@ -197,6 +197,16 @@ def test_servers_that_one_machine_cannot_hold_send_their_batches_over_the_wire()
     assert answer_for(replace(world, measured=slow), 1_000).needs.shards > far.shards
 
 
+def test_servers_on_several_machines_for_their_network_share_no_memory() -> None:
+    world = World(cores=64, network_bytes_per_s=1.25e8)
+    needs = answer_for(world, 1_000).needs
+
+    assert needs.other_machines > 1
+    loads = loads_of(replace(world, shares_memory=False), 1_000)
+    assert loads.replay_network / needs.other_machines <= 1
+    assert loads.replay_core / needs.shards <= 1
+
+
 def test_a_sample_has_the_bytes_that_are_sent() -> None:
     batch_bytes = Settings().learner.batch_size * sample_bytes()
     lines = (DOCS / "protocol.md").read_text(encoding="utf-8").splitlines()

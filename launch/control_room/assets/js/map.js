@@ -30,7 +30,7 @@ export class MapView {
     this.body.hidden = true;
     this.showLayers();
     this.refresh();
-    this.timer = setInterval(() => !document.hidden && this.refresh(), REFRESH_MS);
+    this.timer = setInterval(() => !document.hidden && !this.isAsking && this.refresh(), REFRESH_MS);
     this.resized = new ResizeObserver(() => this.plot?.setSize({ width: this.chart.clientWidth, height: this.chart.clientHeight }));
     this.resized.observe(this.chart);
   }
@@ -60,9 +60,19 @@ export class MapView {
     if (this.told) this.draw();
   }
 
-  // The newest wish wins: an answer to an older one, or of another stage, is not drawn.
+  // The newest wish wins: an answer to an older one, or of another stage, is not drawn. The timer
+  // waits for answers that take long.
   async refresh() {
     const ticket = (this.ticket = {});
+    this.isAsking = true;
+    try {
+      await this.askAndDraw(ticket);
+    } finally {
+      if (ticket === this.ticket) this.isAsking = false;
+    }
+  }
+
+  async askAndDraw(ticket) {
     const isOld = () => ticket !== this.ticket || this.closed.signal.aborted;
     const told = await this.ask("levels");
     // What could not be asked for is asked for again: until then the last answer stays.

@@ -13,6 +13,7 @@ from common.run_paths import RunPaths
 from launch.control_room import heartbeats, machines
 from launch.control_room.heartbeats import Heartbeats
 from launch.control_room.safe_files import tail_records
+from tests.fake_clock import FakeClock
 from tests.run_folders import beat, make_run, write_lines
 
 NOW_S = 1_000.0
@@ -88,6 +89,32 @@ def test_the_file_of_all_is_followed_and_odd_names_in_it_are_nobody(paths: RunPa
 
     assert [one["progress"] for one in told["actor-7"]] == [1, 2]
     assert set(told) == {"learner-0", "actor-0", "actor-1", "actor-7"}
+
+
+def test_a_file_from_before_hides_nobody_who_plays_elsewhere_now(paths: RunPaths) -> None:
+    write_lines(paths.process_heartbeat("actor-7"), [beat("actor-7", pid=7, time=NOW_S - 900.0)])
+    write_lines(paths.heartbeat, [beat("actor-7", pid=7, time=NOW_S, host="far", progress=9)])
+
+    told = rows(paths, Heartbeats(paths).read())["actor-7"]
+
+    assert (told["level"], told["beat"]["progress"]) == ("good", 9)
+
+
+@pytest.mark.parametrize("ahead_s", [-500.0, 500.0])
+def test_a_clock_elsewhere_that_is_off_makes_nobody_silent_or_immortal(
+    paths: RunPaths, ahead_s: float
+) -> None:
+    clock = FakeClock(NOW_S - 10.0)
+    read = Heartbeats(paths, clock)
+    far = {"host": "far", "pid": 7}
+    write_lines(paths.heartbeat, [beat("actor-7", time=NOW_S - 10.0 + ahead_s, **far)])
+    read.read()
+    clock.advance(10.0)
+    write_lines(paths.heartbeat, [beat("actor-7", time=NOW_S + ahead_s, **far)])
+
+    assert rows(paths, read.read())["actor-7"]["level"] == "good"
+    clock.advance(30.0)
+    assert read.read()["actor-7"][-1]["time"] == NOW_S
 
 
 def test_the_file_of_another_run_tells_nothing_of_before(paths: RunPaths) -> None:

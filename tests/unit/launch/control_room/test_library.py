@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,6 +39,27 @@ def test_a_run_is_found_by_a_part_of_its_name_and_first_by_all_of_it(tmp_path: P
 
     assert found[0] == "seed1"
     assert sorted(found) == ["Seed10", "seed1", "seed11"]
+
+
+def test_a_folder_that_may_not_be_looked_into_hides_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(tmp_path, "mine", rows=1)
+    make_run(tmp_path, "theirs", rows=1)
+    stat, lstat = Path.stat, Path.lstat
+
+    def refused(look: Callable[[Path], os.stat_result]) -> Callable[..., os.stat_result]:
+        def looked(path: Path, **_: object) -> os.stat_result:
+            if path.parent.name == "theirs":
+                raise PermissionError(errno.EACCES, "of somebody else", str(path))
+            return look(path)
+
+        return looked
+
+    monkeypatch.setattr(Path, "stat", refused(stat))
+    monkeypatch.setattr(Path, "lstat", refused(lstat))
+
+    assert Library(tmp_path).names() == ["mine"]
 
 
 def test_a_scrape_leaves_the_readers_of_viewers(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_a_run_that_began_anew_under_its_name_is_read_anew(tmp_path: Path) -> No
     clock.advance(1.0)
     reader.look()
 
-    assert reader.metrics.column("global_step").tolist() == [7.0]
+    assert reader.metrics.taken().values["global_step"].tolist() == [7.0]
 
 
 def test_a_process_that_is_gone_turns_red_and_green_again(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_the_table_stays_bounded_and_keeps_its_ends() -> None:
     for step in range(1_000):
         table.append(metrics_record(step))
 
-    steps = table.column("global_step")
+    steps = table.taken().values["global_step"]
     assert table.rows == len(steps) <= 100
     assert table.seen == 1_000
     assert steps[-1] == 999
@@ -127,7 +127,7 @@ def test_odd_values_become_gaps() -> None:
     table.append(metrics_record(1, loss_total=10**400, q_mean="high", grad_norm=1e39))
 
     for name in ("loss_total", "q_mean", "grad_norm"):
-        assert np.isnan(table.column(name)[0])
+        assert np.isnan(table.taken([name]).values[name][0])
 
 
 def test_a_clock_that_was_set_back_lets_no_curve_run_backwards() -> None:

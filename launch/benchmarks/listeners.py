@@ -102,6 +102,7 @@ def main() -> int:
         for listener in listeners:
             listener.turn()
         time.sleep(TICK_S)
+    return 0
 
 
 if __name__ == "__main__":

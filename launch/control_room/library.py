@@ -64,8 +64,8 @@ class Library:
         if self.only and name != self.only:
             return False
         root = self.folder / name
-        # Links are not followed: one could lead to any folder of this user. And whoever may not look
-        # into a folder gets no error for it: runs of other users may lie beside these.
+        # Links are not followed: one could lead to any folder of this user. Folders that may not be
+        # looked into are no error: runs of other users may lie beside these.
         return not root.is_symlink() and any(modified_s(root / mark) is not None for mark in MARKS)
 
     def reader(self, name: str) -> RunReader | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from launch.control_room import connections, event_stream
+from launch.control_room import connections, event_stream, places
 from launch.control_room.places import Holder
 from tests.run_folders import make_run
 from tests.served_room import served_room
@@ -100,11 +100,10 @@ def test_one_large_answer_that_is_read_slowly_arrives_whole(port: int) -> None:
 
 def test_who_is_still_being_sent_an_answer_gives_no_place(port: int) -> None:
     idle: list[float] = []
-    judge = connections.judge_newcomer
 
     def noted(address: str, holders: list[Holder], others: int) -> str:
         idle.extend(holder.idle_s for holder in holders)
-        return judge(address, holders, others)
+        return places.judge_newcomer(address, holders, others)
 
     with connected(port) as busy, pytest.MonkeyPatch.context() as patch:
         busy.sendall(PICTURE)

@@ -21,7 +21,7 @@ from common.phases import PHASES
 from launch.benchmarks.arithmetic import PRECISIONS, Precision
 from launch.benchmarks.measure import Row, against_first, figure
 from launch.benchmarks.replay_plan import NO_BALANCE_AGENT_STEPS
-from launch.benchmarks.runs import count_updates, number
+from launch.benchmarks.runs import count_updates, number, with_other
 from launch.benchmarks.scene import Scene, Talker, open_scene
 
 UPDATE = ("forward", "backward", "optimizer", "device")
@@ -121,13 +121,11 @@ def rows_of(lines: Lines, name: str) -> list[Row]:
 
 
 def _shares(lines: Lines) -> dict[str, list[float]]:
-    """Of every phase, and of what no phase claims: the turns of the loop."""
     told = {
         phase: [number(line, f"{phase}_share_learner") for line in lines]
         for phase in PHASES["learner"]
     }
-    claimed = [sum(values) for values in zip(*told.values(), strict=True)]
-    return {**told, "other": [max(1.0 - share, 0.0) for share in claimed]}
+    return with_other(told)
 
 
 def _checkpoint_rows(lines: Lines, shares: Mapping[str, list[float]], name: str) -> list[Row]:

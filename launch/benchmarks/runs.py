@@ -63,11 +63,16 @@ class RunFigures:
         return known[-1] if known else None
 
     def shares(self, part: str) -> dict[str, list[float]]:
-        """Of every phase, in all heartbeats of the part; `other` is what no phase claims."""
+        """Of every phase, in all heartbeats of the part."""
         told = [beat for beat in self.beats[part] if "share_wait" in beat or "share_send" in beat]
         shares = {name: [number(beat, f"share_{name}") for beat in told] for name in PHASES[part]}
-        claimed = [sum(values) for values in zip(*shares.values(), strict=True)]
-        return {**shares, "other": [max(1.0 - share, 0.0) for share in claimed]}
+        return with_other(shares)
+
+
+def with_other(shares: Mapping[str, list[float]]) -> dict[str, list[float]]:
+    """`other` is what no phase claims: the turns of the loop."""
+    claimed = [sum(values) for values in zip(*shares.values(), strict=True)]
+    return {**shares, "other": [max(1.0 - share, 0.0) for share in claimed]}
 
 
 def number(record: Mapping[str, object], name: str) -> float:

@@ -36,9 +36,7 @@ class QuantileNetwork(nn.Module):
     def forward(self, observations: Tensor, prev_actions: Tensor) -> Tensor:
         """uint8 [B, stack, H, W] and int64 [B] to float32 [B, A, N]."""
         features = self.body(scaled_pixels(observations))
-        # As wide as the layer is beside the features: a twin of it may have columns to spare.
-        others = self.hidden.in_features - features.shape[1]
-        one_hot = one_hot_actions(prev_actions, others).to(features.dtype)
+        one_hot = one_hot_actions(prev_actions, self.num_actions).to(features.dtype)
         hidden = functional.relu(self.hidden(torch.cat((features, one_hot), dim=1)))
         for_value, for_advantage = hidden.chunk(2, dim=1)
         # float32 from here: half precision may compute the layers, not the values of a run.
@@ -60,9 +58,9 @@ def scaled_pixels(observations: Tensor) -> Tensor:
     return observations.to(dtype).mul_(PIXEL_SCALE)
 
 
-def one_hot_actions(actions: Tensor, columns: int) -> Tensor:
-    """int64 [B] to bool [B, columns]; an action beyond the columns is all zeros."""
-    return actions.unsqueeze(1) == torch.arange(columns, device=actions.device)
+def one_hot_actions(actions: Tensor, num_actions: int) -> Tensor:
+    """int64 [B] to bool [B, A]; an action outside the set, as `spec.no_action`, is all zeros."""
+    return actions.unsqueeze(1) == torch.arange(num_actions, device=actions.device)
 
 
 def build_network(

@@ -2,7 +2,7 @@
 
 The online network has to look at them with the weights of this update, meanwhile the learner's own
 thread looks at the states before. The target is the same for hundreds of updates: it looks at the
-next batch while this one is differentiated. What is found is the same, bit for bit.
+next batch when the gradients of this one are found. What is found is the same, bit for bit.
 """
 
 from __future__ import annotations
@@ -38,19 +38,22 @@ class NextStates:
         self._early: tuple[Tensor, Answer[Tensor]] | None = None
         """States of a batch that is to come, and what the target thinks of them."""
 
-    def ask(self, batch: Batch) -> Answer[NextQuantiles]:
+    def ask(self, batch: Batch) -> Callable[[], NextQuantiles]:
         target = self._known(batch) or self._begin(self._target, batch)
         online = self._begin(self._online, batch)
+        return lambda: NextQuantiles(online=online(), target=target())
+
+    def look_ahead(self) -> None:
+        """Begin with what does not wait for the weights of the next update."""
         if self.upcoming is not None:
             states = self.upcoming.next_observations
             self._early = (states, self._begin(self._target, self.upcoming))
-        return lambda: NextQuantiles(online=online(), target=target())
 
     def forget(self) -> None:
         """Before the target changes, or the memory of a batch that is to come."""
         if self._early is not None:
             _, answer = self._early
-            answer()
+            answer.drop()
             self._early = None
 
     def _known(self, batch: Batch) -> Answer[Tensor] | None:
@@ -60,7 +63,7 @@ class NextStates:
         states, answer = early
         if states is batch.next_observations:
             return answer
-        answer()
+        answer.drop()
         return None
 
     def _begin(self, layers: LayerWeights, batch: Batch) -> Answer[Tensor]:

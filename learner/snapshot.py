@@ -47,7 +47,7 @@ def take_snapshot(learner: Learner) -> LearnerSnapshot:
             "skipped_updates": learner.skipped_updates,
             "target_syncs": learner.target_syncs,
             "learning_rate": float(learner.optimizer.param_groups[0]["lr"]),
-            "loss_scale": learner.scaler.state_dict() if learner.scales_loss else None,
+            "loss_scale": learner.loss_scale.state(),
         },
         average={} if learner.average is None else _copies(learner.average.tensors()),
     )
@@ -131,9 +131,7 @@ def _load_counters(learner: Learner, counters: JsonObject) -> None:
         learner.skipped_updates = int(values["skipped_updates"])
         learner.target_syncs = int(values["target_syncs"])
         learner.set_learning_rate(float(values["learning_rate"]))
-        # A run may change its precision on resume; then the scaler starts with its default.
-        if learner.scales_loss and values["loss_scale"] is not None:
-            learner.scaler.load_state_dict(values["loss_scale"])
+        learner.loss_scale.restore(values["loss_scale"])
     except (KeyError, TypeError, ValueError) as exc:
         raise CheckpointCorrupt(f"learner counters cannot be restored: {exc!r}") from exc
     learner.consecutive_skipped_updates = 0

@@ -18,7 +18,8 @@ from common.networks import QuantileNetwork
 from common.phases import PhaseTimer
 from common.state_dicts import load_plain_state_dict, plain_state_dict
 from learner.average import WeightAverage
-from learner.layer_weights import EvenLayers, LayerWeights
+from learner.layer_weights import LayerWeights, as_it_is, in_precision, side_by_side
+from learner.loss_scale import LossScale
 from learner.losses import LossTerms, NextQuantiles, double_q_loss
 from learner.next_states import NextStates
 from learner.second_thread import AtOnce, SecondThread
@@ -91,15 +92,12 @@ class Learner:
         self.average = WeightAverage(online, decay) if decay else None
         self.device = next(online.parameters()).device
         self.autocast_dtype = _autocast_dtype(settings.mixed_precision, self.device)
-        # Fused: one kernel per step, and it can skip a step by a flag that stays on the device.
+        # Fused: one kernel that also clips, and skips a step by a flag that stays on the device.
         self.optimizer = torch.optim.Adam(
             online.parameters(), lr=settings.learning_rate, eps=settings.adam_epsilon, fused=True
         )
-        # The scaler finds non-finite gradients for every precision; it scales for float16 only.
-        self.scales_loss = self.autocast_dtype is torch.float16
-        self.scaler = torch.amp.GradScaler(
-            self.device.type, init_scale=2.0**16 if self.scales_loss else 1.0
-        )
+        is_narrow = self.autocast_dtype is torch.float16
+        self.loss_scale = LossScale.for_float16() if is_narrow else LossScale()
         self.updates = 0
         """Updates that were applied."""
         self.skipped_updates = 0
@@ -111,14 +109,18 @@ class Learner:
         self.timer = PhaseTimer()
         """Knows the parts of an update; the loop adds what lies between two of them."""
         self._trained = list(online.parameters())
-        self._layers = LayerWeights(online, self.autocast_dtype)
-        self._target_layers = LayerWeights(self.target, self.autocast_dtype)
-        is_plain = self.autocast_dtype is None and self.device.type == "cpu"
-        self._trained_layers = EvenLayers(online) if is_plain else self._layers
         # A GPU does one thing after the other anyhow.
         self.looks_ahead = settings.second_threads > 0 and self.device.type == "cpu"
         """Whether it helps to know the batch after the one that is trained on."""
         self._aside = SecondThread(settings.second_threads) if self.looks_ahead else AtOnce()
+        dtype = self.autocast_dtype
+        form = as_it_is if dtype is None else in_precision(dtype)
+        self._layers = LayerWeights(online, form, self._aside)
+        self._target_layers = LayerWeights(self.target, form)
+        is_plain = dtype is None and self.device.type == "cpu"
+        self._trained_layers = (
+            LayerWeights(online, side_by_side, self._aside) if is_plain else self._layers
+        )
         self._next = NextStates(self._aside, self._layers, self._target_layers, self._precision)
         self._loss_terms: Callable[[Batch], LossTerms] = self._compute_loss_terms
         self.sync_target()
@@ -173,7 +175,7 @@ class Learner:
         """
         compiled: Callable[[Batch], LossTerms] = torch.compile(self._loss_terms_at_once)
         try:
-            self._gradients_of(compiled(example).loss)
+            self._trained_layers.differentiate(compiled(example).loss)()
         except COMPILE_FAILURES as exc:
             log.warning("compile failed, training uncompiled", extra={"error": str(exc)[:500]})
             torch.compiler.reset()
@@ -220,10 +222,16 @@ class Learner:
             with self.timer.phase("ranks"):
                 self.ranks.average([*self._gradients(), means])
         with self.timer.phase("optimizer"):
-            self.scaler.unscale_(self.optimizer)
-            norm = nn.utils.clip_grad_norm_(self._trained, self.settings.max_grad_norm)
-            self.scaler.step(self.optimizer)
-            self.scaler.update(None if self.scales_loss else 1.0)
+            return self._step()
+
+    def _step(self) -> Tensor:
+        """One look at the gradients for their norm, one walk through them for all else."""
+        scale, limit = self.loss_scale.factor, self.settings.max_grad_norm
+        norm = nn.utils.get_total_norm(self._gradients()) / scale
+        # Adam divides by the first and does nothing where the second is 1.
+        vars(self.optimizer)["grad_scale"] = (norm / limit).clamp_(min=1.0) * scale
+        vars(self.optimizer)["found_inf"] = (~norm.isfinite()).float()
+        self.optimizer.step()
         return norm
 
     def _gradients(self) -> list[Tensor]:
@@ -231,17 +239,16 @@ class Learner:
 
     def _differentiate(self, loss: Tensor) -> None:
         # 1 for a finite loss, NaN otherwise: the Huber gradient of an infinite loss is finite, so
-        # without this factor the scaler would let the update pass. (A norm that overflows although
-        # each element is finite clips the gradient to zero and is counted as skipped, too.)
+        # without this factor the norm would let the update pass.
         guard = loss.detach() - loss.detach() + 1.0
-        gradient = self._gradients_of(self.scaler.scale(loss * guard))
-        for parameter, part in zip(self._trained, gradient, strict=True):
-            parameter.grad = _laid_out_as(parameter, part)
-
-    def _gradients_of(self, loss: Tensor) -> tuple[Tensor, ...]:
-        return torch.autograd.grad(loss, self._trained_layers.parameters)
+        gradients = self._trained_layers.differentiate(loss * guard * self.loss_scale.factor)
+        # Behind the gradients, for which this thread waits.
+        self._next.look_ahead()
+        for parameter, gradient in zip(self._trained, gradients(), strict=True):
+            parameter.grad = gradient
 
     def _count(self, *, finite: bool) -> None:
+        self.loss_scale.learn(finite=finite)
         if not finite:
             self.skipped_updates += 1
             self.consecutive_skipped_updates += 1
@@ -252,17 +259,6 @@ class Learner:
             self.average.follow(self.online)
         if self.updates % self.settings.target_sync_interval_updates == 0:
             self.sync_target()
-
-
-def _laid_out_as(parameter: Tensor, gradient: Tensor) -> Tensor:
-    """The fused optimizer walks through both memories side by side, whatever their strides say.
-
-    A gradient may have columns that the parameter has not: those of layers that were made even.
-    """
-    if gradient.dtype == parameter.dtype and gradient.stride() == parameter.stride():
-        return gradient
-    wanted = gradient.narrow(-1, 0, parameter.shape[-1])
-    return torch.empty_like(parameter).copy_(wanted)
 
 
 def _autocast_dtype(mixed_precision: MixedPrecision, device: torch.device) -> torch.dtype | None:

@@ -1,42 +1,37 @@
-"""A part of the benchmark `learner`: what the layout of weights costs two gradients in float32.
+"""A part of the benchmark `learner`: what layouts and libraries cost single layers in float32.
 
-Decision 0029 rests on these: the first convolution, and a hidden layer whose rows are not even.
+Decisions 0029 and 0030 rest on these: the first convolution, and the three products of the hidden
+layer.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from importlib import import_module
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from common.networks import QuantileNetwork
+from common.products import dense, product
 from launch.benchmarks.measure import Contender, Work
 
 
 def layout_contenders(name: str, network: QuantileNetwork, batch_size: int) -> dict[str, Contender]:
-    """Gradients of the weights of single layers, each against the layout that comes by itself."""
+    """Parts of single layers, each against what comes by itself."""
     first = next(layer for layer in network.body.modules() if isinstance(layer, nn.Conv2d))
     pixels = torch.rand(batch_size, first.in_channels, 84, 84)
     beside = pixels.contiguous(memory_format=torch.channels_last)
-    uneven = network.hidden.in_features
-    even = import_module("learner.layer_weights").even_columns(uneven)
     works: dict[str, dict[str, Work]] = {
-        "first convolution": {
+        "first convolution, gradient": {
             "channels apart": weight_gradient(first, pixels),
             "channels side by side": weight_gradient(first, beside),
         },
-        "hidden layer": {
-            f"{columns} columns": weight_gradient(
-                nn.Linear(columns, network.hidden.out_features), torch.rand(batch_size, columns)
-            )
-            for columns in (uneven, even)
-        },
+        **hidden_layer(network.hidden, batch_size),
     }
     return {
-        f"gradient: {name}, {layer}, {way}": Contender(work=work, group=f"{name}, {layer}")
-        for layer, ways in works.items()
+        f"layer: {name}, {part}, {way}": Contender(work=work, group=f"{name}, {part}")
+        for part, ways in works.items()
         for way, work in ways.items()
     }
 
@@ -48,3 +43,24 @@ def weight_gradient(layer: nn.Module, inputs: Tensor) -> Work:
     arriving = torch.ones_like(outputs.detach())
     weights = list(layer.parameters())
     return partial(torch.autograd.grad, outputs, weights, arriving, retain_graph=True)
+
+
+def hidden_layer(layer: nn.Linear, batch_size: int) -> dict[str, dict[str, Work]]:
+    """Its three products, as torch multiplies by itself and as an update does."""
+    weight, bias = layer.weight.detach(), layer.bias.detach()
+    features = torch.rand(batch_size, layer.in_features)
+    arriving = torch.rand(batch_size, layer.out_features)
+    return {
+        "hidden layer": {
+            "torch": partial(functional.linear, features, weight, bias),
+            "ours": partial(dense, features, weight, bias),
+        },
+        "hidden layer, gradient of its features": {
+            "torch": partial(torch.mm, arriving, weight),
+            "ours": partial(product, arriving, weight),
+        },
+        "hidden layer, gradient of its weight": {
+            "torch": partial(torch.mm, arriving.t(), features),
+            "ours": partial(product, arriving.t(), features),
+        },
+    }

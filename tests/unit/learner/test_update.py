@@ -10,6 +10,8 @@ import torch
 from common.batch import Batch
 from common.errors import ConfigError
 from common.state_dicts import plain_state_dict
+from learner.late_gradients import LateConvolution
+from learner.loss_scale import LossScale
 from learner.losses import NextQuantiles, double_q_loss
 from learner.update import Learner, UpdateSettings
 from tests.learner_factory import random_batch, tiny_learner
@@ -184,19 +186,23 @@ def test_compile_leaves_parameters_and_counters_alone(monkeypatch: pytest.Monkey
 
 
 def test_gradients_in_another_layout_train_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    # As compiled code and CUDA convolutions give them; the fused optimizer does not look.
+    # As CUDA convolutions may give them; the fused optimizer does not look.
     learner, reference = tiny_learner(), tiny_learner()
-    original = torch.autograd.grad
+    original = LateConvolution.gradients
 
-    def in_channels_last(*args: Any) -> tuple[torch.Tensor, ...]:
-        return tuple(
-            part.contiguous(memory_format=torch.channels_last) if part.dim() == 4 else part
-            for part in original(*args)
-        )
+    def turned(*args: Any, of_weights: bool) -> tuple[torch.Tensor, ...]:
+        found = original(*args, of_weights=of_weights)
+        if not of_weights:
+            return found
+        _, kernel, bias = found
+        is_turned = kernel.is_contiguous(memory_format=torch.channels_last)
+        other = torch.contiguous_format if is_turned else torch.channels_last
+        assert kernel.contiguous(memory_format=other).stride() != kernel.stride()
+        return found[0], kernel.contiguous(memory_format=other), bias
 
     for seed in range(3):
         reference.update(random_batch(seed=seed))
-    monkeypatch.setattr(torch.autograd, "grad", in_channels_last)
+    monkeypatch.setattr(LateConvolution, "gradients", turned)
     for seed in range(3):
         learner.update(random_batch(seed=seed))
 
@@ -247,10 +253,25 @@ def test_bfloat16_on_a_cpu_learns_nearly_the_same(monkeypatch: pytest.MonkeyPatc
     assert {tensor.dtype for tensor in half.online.parameters()} == {torch.float32}
 
 
+@pytest.mark.parametrize("scale", [LossScale(), LossScale.for_float16()])
+@pytest.mark.parametrize("limit", [1e-3, 1e3])
+def test_gradients_are_made_smaller_where_they_are_too_large(
+    limit: float, scale: LossScale
+) -> None:
+    learner = tiny_learner(UpdateSettings(max_grad_norm=limit))
+    learner.loss_scale = scale
+
+    told = learner.update(random_batch()).grad_norm
+
+    assert 1e-2 < told < 1e2
+    # As the optimizer saw them.
+    taken = torch.nn.utils.get_total_norm(learner._gradients()).item()
+    assert taken == pytest.approx(min(told, limit), rel=1e-5)
+
+
 def test_loss_scale_of_half_precision_does_not_change_the_update() -> None:
     scaled, plain = tiny_learner(), tiny_learner()
-    scaled.scales_loss = True
-    scaled.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16)
+    scaled.loss_scale = LossScale.for_float16()
 
     results = [learner.update(random_batch()) for learner in (scaled, plain)]
 
@@ -260,15 +281,14 @@ def test_loss_scale_of_half_precision_does_not_change_the_update() -> None:
 
 def test_overflow_of_the_loss_scale_is_skipped_and_the_scale_halved() -> None:
     learner = tiny_learner()
-    learner.scales_loss = True
-    learner.scaler = torch.amp.GradScaler("cpu", init_scale=3e38)
+    learner.loss_scale = LossScale(factor=3e38, is_fixed=False)
     before = parameters_of(learner)
 
     result = learner.update(random_batch())
 
     assert not result.finite
     assert all_equal(parameters_of(learner), before)
-    assert learner.scaler.get_scale() == pytest.approx(1.5e38)
+    assert learner.loss_scale.factor == pytest.approx(1.5e38)
 
 
 @pytest.mark.parametrize(

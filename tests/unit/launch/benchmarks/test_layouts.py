@@ -5,19 +5,29 @@ from torch import nn
 
 from common.networks import build_network
 from common.specs import DataSpec
-from launch.benchmarks.layouts import layout_contenders, weight_gradient
+from launch.benchmarks.layouts import hidden_layer, layout_contenders, weight_gradient
 
 
-def test_each_layer_is_measured_in_the_layout_that_comes_by_itself_first() -> None:
+def test_what_comes_by_itself_is_measured_first() -> None:
     contenders = layout_contenders("small", build_network("small", DataSpec()), 2)
 
     assert list(contenders) == [
-        "gradient: small, first convolution, channels apart",
-        "gradient: small, first convolution, channels side by side",
-        "gradient: small, hidden layer, 2599 columns",
-        "gradient: small, hidden layer, 2608 columns",
+        "layer: small, first convolution, gradient, channels apart",
+        "layer: small, first convolution, gradient, channels side by side",
+        "layer: small, hidden layer, torch",
+        "layer: small, hidden layer, ours",
+        "layer: small, hidden layer, gradient of its features, torch",
+        "layer: small, hidden layer, gradient of its features, ours",
+        "layer: small, hidden layer, gradient of its weight, torch",
+        "layer: small, hidden layer, gradient of its weight, ours",
     ]
-    assert len({contender.group for contender in contenders.values()}) == 2
+    assert len({contender.group for contender in contenders.values()}) == 4
+
+
+def test_both_ways_of_the_hidden_layer_find_the_same() -> None:
+    for ways in hidden_layer(nn.Linear(19, 8), 5).values():
+        found = [work() for work in ways.values()]
+        torch.testing.assert_close(*found)
 
 
 def test_the_gradient_is_found_again_in_every_turn() -> None:

@@ -34,7 +34,7 @@ class QuantileNetwork(nn.Module):
         self.advantage = nn.Linear(width, spec.num_actions * num_quantiles)
 
     def forward(self, observations: Tensor, prev_actions: Tensor) -> Tensor:
-        """uint8 [B, stack, H, W] and int64 [B] to float32 [B, A, N]."""
+        """uint8 [B, stack, H, W], or pixels made of them, and int64 [B] to float32 [B, A, N]."""
         features = self.body(scaled_pixels(observations))
         one_hot = one_hot_actions(prev_actions, self.num_actions).to(features.dtype)
         hidden = functional.relu(self.hidden(torch.cat((features, one_hot), dim=1)))
@@ -50,8 +50,10 @@ def scaled_pixels(observations: Tensor) -> Tensor:
     """uint8 to 0 ... 1 in the precision that the first layer computes with.
 
     Bytes are exact in half precision, so this equals scaling in float32 and rounding afterwards,
-    without moving four bytes per pixel.
+    without moving four bytes per pixel. What is scaled already stays as it is.
     """
+    if observations.is_floating_point():
+        return observations
     kind = observations.device.type
     is_mixed = torch.is_autocast_enabled(kind)
     dtype = torch.get_autocast_dtype(kind) if is_mixed else torch.float32

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from common.batch import Batch
+from common.networks import scaled_pixels
 from learner.layer_weights import LayerWeights
 from learner.losses import NextQuantiles
 from learner.second_thread import Answer, Aside
@@ -35,19 +36,18 @@ class NextStates:
         self._precision = precision
         self.upcoming: Batch | None = None
         """What will probably be asked for next, where it is known."""
-        self._early: tuple[Tensor, Answer[Tensor]] | None = None
-        """States of a batch that is to come, and what the target thinks of them."""
+        self._early: tuple[States, Answer[Tensor]] | None = None
+        """Those of a batch that is to come, and what the target thinks of them."""
 
     def ask(self, batch: Batch) -> Callable[[], NextQuantiles]:
-        target = self._known(batch) or self._begin(self._target, batch)
-        online = self._begin(self._online, batch)
+        states, target = self._known(batch) or self._begin_target(batch)
+        online = self._begin(self._online, states)
         return lambda: NextQuantiles(online=online(), target=target())
 
     def look_ahead(self) -> None:
         """Begin with what does not wait for the weights of the next update."""
         if self.upcoming is not None:
-            states = self.upcoming.next_observations
-            self._early = (states, self._begin(self._target, self.upcoming))
+            self._early = self._begin_target(self.upcoming)
 
     def forget(self) -> None:
         """Before the target changes, or the memory of a batch that is to come."""
@@ -56,20 +56,45 @@ class NextStates:
             answer.drop()
             self._early = None
 
-    def _known(self, batch: Batch) -> Answer[Tensor] | None:
+    def look(self, layers: LayerWeights, batch: Batch) -> Tensor:
+        return self._look(layers, States(batch))
+
+    def _known(self, batch: Batch) -> tuple[States, Answer[Tensor]] | None:
         early, self._early = self._early, None
         if early is None:
             return None
         states, answer = early
-        if states is batch.next_observations:
-            return answer
+        if states.are_of(batch):
+            return early
         answer.drop()
         return None
 
-    def _begin(self, layers: LayerWeights, batch: Batch) -> Answer[Tensor]:
-        return self._aside.begin(partial(self.look, layers, batch))
+    def _begin_target(self, batch: Batch) -> tuple[States, Answer[Tensor]]:
+        states = States(batch)
+        return states, self._begin(self._target, states)
 
-    def look(self, layers: LayerWeights, batch: Batch) -> Tensor:
+    def _begin(self, layers: LayerWeights, states: States) -> Answer[Tensor]:
+        return self._aside.begin(partial(self._look, layers, states))
+
+    def _look(self, layers: LayerWeights, states: States) -> Tensor:
         with torch.no_grad(), self._precision():
-            values: Tensor = layers.network(batch.next_observations, batch.next_prev_actions)
+            values: Tensor = layers.network(states.pixels(), states.prev_actions)
         return values
+
+
+class States:
+    """The states that returns of a batch bootstrap from, as both networks want them."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._observations = batch.next_observations
+        self.prev_actions = batch.next_prev_actions
+        self._pixels: Tensor | None = None
+
+    def are_of(self, batch: Batch) -> bool:
+        return self._observations is batch.next_observations
+
+    def pixels(self) -> Tensor:
+        """Made by whoever comes first; two who come at once both make them."""
+        if self._pixels is None:
+            self._pixels = scaled_pixels(self._observations)
+        return self._pixels

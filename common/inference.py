@@ -1,7 +1,8 @@
 """The network in the form that actors evaluate, prepared once per version of the weights.
 
 What depends on the weights alone is computed when they come: the first layer scales the pixels, the
-previous action chooses a row of biases, and value and advantages are one product.
+previous action chooses a row of biases, value and advantages are one product, and weights lie as
+they are multiplied with (`common/packed_layers.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from common.networks import PIXEL_SCALE, QuantileNetwork
+from common.packed_layers import dense_layer, pack_convolutions
 from common.quantiles import greedy_actions
 
 
@@ -27,11 +29,13 @@ class PreparedNetwork:
         self._body_tensors = list(
             zip(self._body.state_dict().values(), network.body.state_dict().values(), strict=True)
         )
+        self._first = _first_layer(self._body)
+        self._convolutions = pack_convolutions(self._body)
         width = network.hidden.out_features
         self._features = network.hidden.in_features - network.num_actions
-        self._hidden = torch.empty(width, self._features, dtype=dtype).t()
+        self._hidden = dense_layer(width, self._features, dtype)
         outputs = network.num_actions * network.num_quantiles
-        self._heads = torch.empty(outputs, width, dtype=dtype).t()
+        self._heads = dense_layer(outputs, width, dtype)
         self.refresh()
 
     @torch.no_grad()
@@ -44,13 +48,17 @@ class PreparedNetwork:
         network = self._network
         for ours, theirs in self._body_tensors:
             ours.copy_(theirs)
-        _first_layer(self._body).weight.copy_(_first_layer(network.body).weight * PIXEL_SCALE)
+        self._first.weight.copy_(_first_layer(network.body).weight * PIXEL_SCALE)
         by_features, by_action = network.hidden.weight.tensor_split([self._features], dim=1)
         # The last row is for no action, whose one-hot encoding is all zeros.
         by_action = functional.pad(by_action.t(), (0, 0, 0, 1))
-        self._hidden.copy_(by_features.t())
+        self._hidden.weight.copy_(by_features)
         self._hidden_bias = (by_action + network.hidden.bias).to(self._dtype)
         self._join_streams()
+        for convolution in self._convolutions:
+            convolution.renew()
+        self._hidden.renew()
+        self._heads.renew()
 
     @torch.inference_mode()
     def infer(self, observations: Tensor, prev_actions: Tensor) -> tuple[Tensor, Tensor]:
@@ -58,8 +66,8 @@ class PreparedNetwork:
         network = self._network
         features = self._body(observations.to(self._dtype))
         bias = self._hidden_bias.index_select(0, prev_actions.clamp(max=network.num_actions))
-        hidden = torch.addmm(bias, features, self._hidden).relu_()
-        quantiles = torch.addmm(self._heads_bias, hidden, self._heads).float()
+        hidden = self._hidden(features, bias).relu_()
+        quantiles = self._heads(hidden, self._heads_bias).float()
         quantiles = quantiles.view(-1, network.num_actions, network.num_quantiles)
         return greedy_actions(quantiles), quantiles
 
@@ -67,7 +75,7 @@ class PreparedNetwork:
         """Value plus advantage minus the mean advantage, as one weight and one bias."""
         network = self._network
         shape = (network.num_actions, network.num_quantiles, -1)
-        by_value, by_advantage = self._heads.t().view(shape).chunk(2, dim=2)
+        by_value, by_advantage = self._heads.weight.view(shape).chunk(2, dim=2)
         advantage = network.advantage.weight.view(shape)
         by_value.copy_(network.value.weight)
         by_advantage.copy_(advantage - advantage.mean(dim=0))

@@ -1,6 +1,7 @@
 """Products of dense layers, by whichever library multiplies them fastest. No gradients.
 
-The only user of torch's operator of oneDNN for them. In float32 torch itself asks MKL, which on
+For training, whose weights are new in every update; `common/packed_layers.py` is for those that
+stay as they are for a while. In float32 torch itself asks MKL, which on
 processors of AMD uses half of the width of their registers (docs/decisions/0030).
 """
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from common import packed_layers
 from common.inference import PreparedNetwork
 from common.network_bodies import NetworkKind
 from common.networks import QuantileNetwork, build_network, infer
@@ -23,6 +24,14 @@ def some_input(seed: int = 2) -> tuple[torch.Tensor, torch.Tensor]:
     pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=rng)
     # Every action and none.
     return pixels, torch.arange(ROWS) % (SPEC.num_actions + 1)
+
+
+@pytest.fixture(params=[True, False], ids=["packed", "plain"], autouse=True)
+def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With torch's operators of oneDNN, and where there are none."""
+    assert packed_layers.has_packed_layers()
+    if not request.param:
+        monkeypatch.setattr(packed_layers, "has_packed_layers", lambda: False)
 
 
 @pytest.mark.parametrize("kind", ["small", "nature", "impala"])
@@ -77,9 +86,9 @@ def test_the_network_itself_stays_as_it_is() -> None:
 def test_new_weights_go_into_memory_that_is_there(dtype: torch.dtype) -> None:
     network = make_network()
     prepared = PreparedNetwork(network, dtype)
-    large = {name: vars(prepared)[name].data_ptr() for name in ("_hidden", "_heads")}
+    large = {name: vars(prepared)[name].weight.data_ptr() for name in ("_hidden", "_heads")}
 
     network.load_state_dict(make_network(seed=7).state_dict())
     prepared.refresh()
 
-    assert {name: vars(prepared)[name].data_ptr() for name in large} == large
+    assert {name: vars(prepared)[name].weight.data_ptr() for name in large} == large

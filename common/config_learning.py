@@ -94,7 +94,7 @@ class LearnerSettings:
     mixed_precision: Literal["off", "bfloat16", "float16"] = "off"
     """Half-precision layers while training, on CUDA; bfloat16 also on CPUs that multiply it."""
     compile: bool = False
-    """Compile the network with torch.compile; falls back with a warning."""
+    """Compile the network with torch.compile; falls back with a warning; slower on a CPU."""
     learner_threads: int = 0
     """CPU threads of the learner, each rank of it; 0: half of the cores, at least two, for all."""
     learner_ranks: int = 1

@@ -30,7 +30,7 @@ class PreparedNetwork:
             zip(self._body.state_dict().values(), network.body.state_dict().values(), strict=True)
         )
         self._first = _first_layer(self._body)
-        self._convolutions = pack_convolutions(self._body)
+        self._convolutions = pack_convolutions(self._body, dtype)
         width = network.hidden.out_features
         self._features = network.hidden.in_features - network.num_actions
         self._hidden = dense_layer(width, self._features, dtype)

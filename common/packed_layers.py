@@ -30,7 +30,7 @@ class DenseLayer(Protocol):
 def dense_layer(outputs: int, inputs: int, dtype: torch.dtype) -> DenseLayer:
     """Its weight is not set yet."""
     weight = torch.empty(outputs, inputs, dtype=dtype)
-    return PackedDense(weight) if has_packed_layers() else PlainDense(weight)
+    return PackedDense(weight) if has_packed_layers(dtype) else PlainDense(weight)
 
 
 class PlainDense:
@@ -89,9 +89,9 @@ class PackedConvolution(nn.Module):
         return found
 
 
-def pack_convolutions(network: nn.Module) -> list[PackedConvolution]:
+def pack_convolutions(network: nn.Module, dtype: torch.dtype) -> list[PackedConvolution]:
     """Put them in the place of the plain ones; nothing where the operators are not there."""
-    if not has_packed_layers():
+    if not has_packed_layers(dtype):
         return []
     packed: list[PackedConvolution] = []
     for module in list(network.modules()):
@@ -117,30 +117,30 @@ def _relus_behind(module: nn.Module) -> dict[str, str]:
 
 
 @cache
-def has_packed_layers() -> bool:
+def has_packed_layers(dtype: torch.dtype) -> bool:
     """Whether a convolution and both kinds of products say here what the plain ones say."""
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call] # torch's own gap
         return False
     plain = nn.utils.skip_init(nn.Conv2d, 1, 1, 2)  # type: ignore[no-untyped-call] # torch's own gap
-    dense = PackedDense(torch.tensor([[1.0, 2.0], [3.0, -4.0]]))
+    dense = PackedDense(torch.tensor([[1.0, 2.0], [3.0, -4.0]]).to(dtype))
     features = torch.tensor([[0.5, 0.25], [1.0, 1.0]])
     added = torch.tensor([[1.0, 1.0], [2.0, 2.0]])
+    picture = torch.tensor([[[[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]]]])
     try:
         with torch.no_grad():
             plain.weight.copy_(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]))
             plain.bias.fill_(-6.0)
-            packed = PackedConvolution(plain, has_relu=True)
+            products = features @ dense.weight.float().t()
+            expected = (functional.relu(plain(picture)), products + added, products + added[1])
+            packed = PackedConvolution(plain.to(dtype), has_relu=True)
             packed.renew()
             dense.renew()
-            picture = torch.tensor([[[[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]]]])
-            answers = (
-                (packed(picture), functional.relu(plain(picture))),
-                (dense(features, added), features @ dense.weight.t() + added),
-                (dense(features, added[1]), features @ dense.weight.t() + added[1]),
-            )
+            rows, bias, given = added.to(dtype), added[1].to(dtype), features.to(dtype)
+            found = (packed(picture.to(dtype)), dense(given, rows), dense(given, bias))
     except (RuntimeError, AttributeError, TypeError):
         return False
-    return all(torch.allclose(found, expected) for found, expected in answers)
+    # Whole numbers and halves, which half precision has exactly.
+    return all(torch.equal(one.float(), other) for one, other in zip(found, expected, strict=True))
 
 
 def _pair(padding: str | tuple[int, ...]) -> list[int]:

@@ -40,11 +40,14 @@ def has_onednn_products() -> bool:
     """False where torch was built without oneDNN, or a torch to come asks for it otherwise."""
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call] # torch's own gap
         return False
+    left, right = torch.arange(6.0).view(3, 2), torch.arange(8.0).view(2, 4)
     try:
-        found = _multiply(torch.full((1, 2), 3.0), torch.full((1, 2), 2.0), torch.ones(1))
+        # In the layouts of an update: row by row with a bias, and both column by column.
+        found = _multiply(left, right.t().contiguous(), torch.ones(4))
+        turned = _multiply(left.t().contiguous().t(), right.t(), None)
     except (RuntimeError, AttributeError, TypeError):
         return False
-    return found.tolist() == [[13.0]]
+    return torch.equal(turned, left @ right) and torch.equal(found, turned + 1.0)
 
 
 def _multiply(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

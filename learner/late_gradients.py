@@ -53,7 +53,8 @@ class LateGradients:
         """What is returned waits for the gradients, in the order of the parameters."""
         self._begun = []
         found = torch.autograd.grad(loss, self._parameters, allow_unused=True)
-        begun = self._begun
+        # Kept by who waits alone: they hold what the layers were given.
+        begun, self._begun = self._begun, []
         return lambda: self._gather(found, begun)
 
     def _gather(

@@ -44,7 +44,10 @@ class LossScale:
         return {"scale": self.factor, "_growth_tracker": self.good_updates}
 
     def restore(self, state: Any) -> None:
-        """Raises KeyError, TypeError or ValueError; a run may change its precision on resume."""
+        """Nothing where a run has changed its precision.
+
+        Raises KeyError, TypeError, ValueError or OverflowError.
+        """
         if self.is_fixed or state is None:
             return
         factor, good_updates = float(state["scale"]), int(state["_growth_tracker"])

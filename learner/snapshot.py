@@ -132,6 +132,6 @@ def _load_counters(learner: Learner, counters: JsonObject) -> None:
         learner.target_syncs = int(values["target_syncs"])
         learner.set_learning_rate(float(values["learning_rate"]))
         learner.loss_scale.restore(values["loss_scale"])
-    except (KeyError, TypeError, ValueError) as exc:
+    except (KeyError, TypeError, ValueError, OverflowError) as exc:
         raise CheckpointCorrupt(f"learner counters cannot be restored: {exc!r}") from exc
     learner.consecutive_skipped_updates = 0

@@ -42,7 +42,7 @@ class UpdateSettings:
     mixed_precision: MixedPrecision = "off"
     """Half-precision layers where the device is made for them; elsewhere one warning, float32."""
     second_threads: int = 0
-    """Threads of torch for passes beside the learner's own, on a CPU; 0: one after the other."""
+    """Threads of torch for passes and gradients beside the learner's own, on a CPU; 0: none."""
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "adam_epsilon", "max_grad_norm"):
@@ -163,9 +163,13 @@ class Learner:
         load_plain_state_dict(self.target, tensors, what=what)
         self._target_layers.follow()
 
+    def settle(self) -> None:
+        """Until the next update nothing reads a batch that was announced."""
+        self._next.forget()
+
     def close(self) -> None:
         """Nothing reads a batch afterwards."""
-        self._next.forget()
+        self.settle()
         self._aside.close()
 
     def compile(self, example: Batch) -> bool:

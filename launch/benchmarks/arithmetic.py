@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from common.products import has_onednn_products
 from launch.benchmarks.measure import Contender, Row, Work, figure
 
 SIDE = 1_024
@@ -20,9 +22,22 @@ PRECISIONS: Mapping[Precision, str] = {"off": "float32", "bfloat16": "bfloat16"}
 
 def count_mflop(work: Work) -> int:
     """Floating-point operations of products and convolutions in one call, in millions."""
-    with FlopCounterMode(display=False) as counter:
+    with FlopCounterMode(display=False, custom_mapping=_more_operators()) as counter:
         work()
     return int(counter.get_total_flops()) // FLOPS_PER_MFLOP
+
+
+def _more_operators() -> dict[Any, Callable[..., int]]:
+    """What torch's counter does not know of our operators."""
+    if not has_onednn_products():
+        return {}
+    return {torch.ops.mkldnn._linear_pointwise: _flops_of_dense}
+
+
+def _flops_of_dense(
+    features: Sequence[int], weight: Sequence[int], *_: object, **__: object
+) -> int:
+    return 2 * math.prod(features) * weight[0]
 
 
 def product_contenders(precisions: Sequence[Precision]) -> dict[str, Contender]:

@@ -35,7 +35,7 @@ from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, Wor
 from launch.benchmarks.operators import operator_rows
 from launch.benchmarks.plain_update import PlainLearner
 from launch.benchmarks.scene import open_scene
-from launch.benchmarks.threads import measure_threads, plain_updates
+from launch.benchmarks.threads import UPDATES_PER_TURN, measure_threads, plain_updates, updates
 from launch.benchmarks.update_variants import VARIANTS
 
 SEED = 1
@@ -119,7 +119,7 @@ def compare_arithmetic(plan: LearnerPlan, rounds: int) -> list[Row]:
 def compare_threads(plan: LearnerPlan, rounds: int) -> Result:
     """What a second thread brings to a product of matrices and to an update."""
     precisions = known_precisions()
-    updates, beside = thread_contenders(plan, precisions)
+    alone, beside = thread_contenders(plan, precisions)
     with open_scene(Settings()) as scene:
         first = {
             f"update: plain, {network}, two threads as torch sets them": replace(
@@ -127,7 +127,7 @@ def compare_threads(plan: LearnerPlan, rounds: int) -> Result:
             )
             for network in NETWORKS
         }
-        contenders = {**product_contenders(precisions), **updates}
+        contenders = {**product_contenders(precisions), **alone}
         return measure_threads(contenders, rounds, beside, first)
 
 
@@ -141,10 +141,10 @@ def thread_contenders(
     """Updates by themselves, and ours with a thread beside."""
     spec = DataSpec()
     batch = random_batch(plan.batch_size, spec)
-    updates, beside = dict[str, Contender](), dict[str, Work]()
+    alone, beside = dict[str, Contender](), dict[str, Work]()
 
     def add(name: str, network: str, work: Work) -> None:
-        updates[name] = Contender(work=work, unit="update", group=thread_group(network))
+        alone[name] = updates(work, thread_group(network))
 
     for network in NETWORKS:
         plain = PlainLearner(*both_networks(spec, network))
@@ -153,9 +153,15 @@ def thread_contenders(
             name = f"update: ours, {network}, {PRECISIONS[precision]}"
             add(name, network, _our_update(spec, batch, precision, network))
             learner = _our_learner(spec, precision, network, second_threads=1)
-            # The batch after it is known, as it is in training.
-            beside[name] = partial(learner.update, batch, batch)
-    return updates, beside
+            beside[name] = partial(update_beside, learner, batch)
+    return alone, beside
+
+
+def update_beside(learner: Any, batch: Batch) -> object:
+    """As in training the batch after it is known; what is begun for it ends within the turn."""
+    told = [learner.update(batch, batch) for _ in range(UPDATES_PER_TURN)]
+    learner.settle()
+    return told[-1]
 
 
 def profile_operators(plan: LearnerPlan) -> list[Row]:

@@ -14,7 +14,7 @@ UPDATES = 10
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "convolutions, forward": ("aten::mkldnn_convolution", "aten::_slow_conv2d_forward"),
     "convolutions, backward": ("aten::convolution_backward", "aten::_slow_conv2d_backward"),
-    "matrix products": ("aten::addmm", "aten::mm"),
+    "matrix products": ("aten::addmm", "aten::mm", "mkldnn::_linear_pointwise"),
     "conversions and copies": ("aten::copy_", "aten::_foreach_copy_", "aten::mul_", "aten::cat"),
     "optimizer": (
         "aten::_fused_adam_",

@@ -1,9 +1,9 @@
 """A part of the benchmark `learner`: the same work with one thread and with two, in turns.
 
 Two threads inside torch meet in every operator; a second one beside the learner's own, as training
-uses it, takes whole passes of the networks. Updates are compared with the plain one as it comes:
-with two threads that spin at barriers, as torch has them do by itself. OpenMP reads that once in
-a process, so this one is a child; threads of this process sleep there, as in a run.
+uses it, takes whole passes of the networks and gradients. Updates are compared with the plain one
+as it comes: with two threads that spin at barriers, as torch has them do by itself. OpenMP reads
+that once in a process, so this one is a child; threads of this process sleep there, as in a run.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from launch.benchmarks.measure import Bench, Contender, Result, Work, measure
 from launch.benchmarks.scene import Scene, Talker
 
 THREADS: Mapping[str, int] = {"one thread": 1, "two threads": 2}
+UPDATES_PER_TURN = 8
+"""What a thread beside goes on with after an update belongs to the update after it, so one alone
+would leave work to its neighbours in the round."""
 ANSWER_DEADLINE_S = 120.0
 SPINNING_S = 0.05
 """By then threads that spin at a barrier are asleep."""
@@ -71,7 +74,16 @@ def plain_updates(scene: Scene, network: str, batch_size: int) -> Contender:
         talker.tell({})
         talker.hear(ANSWER_DEADLINE_S)
 
-    return Contender(work=update, unit="update", rest_s=SPINNING_S)
+    return replace(updates(update), rest_s=SPINNING_S)
+
+
+def updates(update: Work, group: str = "") -> Contender:
+    """A turn of several."""
+
+    def turn() -> object:
+        return [update() for _ in range(UPDATES_PER_TURN)][-1]
+
+    return Contender(work=turn, unit="update", units_per_turn=UPDATES_PER_TURN, group=group)
 
 
 def _work_with(threads: int, work: Work) -> None:

@@ -29,9 +29,10 @@ def some_input(seed: int = 2) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.fixture(params=[True, False], ids=["packed", "plain"], autouse=True)
 def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """With torch's operators of oneDNN, and where there are none."""
-    assert packed_layers.has_packed_layers()
     if not request.param:
-        monkeypatch.setattr(packed_layers, "has_packed_layers", lambda: False)
+        monkeypatch.setattr(packed_layers, "has_packed_layers", lambda _: False)
+    elif not packed_layers.has_packed_layers(torch.float32):
+        pytest.skip("this torch has no packed layers here")
 
 
 @pytest.mark.parametrize("kind", ["small", "nature", "impala"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import gc
+import weakref
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -79,7 +81,7 @@ def test_who_finds_them_and_when_changes_no_bit(kind: NetworkKind) -> None:
     second.close()
 
     for now, later, elsewhere in zip(*found, strict=True):
-        # And nobody keeps what they were found from.
+        # And they are no part of a graph.
         assert not any(mine.requires_grad for mine in (now, later, elsewhere))
         assert torch.equal(now, later)
         assert torch.equal(now, elsewhere)
@@ -113,13 +115,34 @@ def test_a_walk_that_failed_leaves_nothing_to_the_next() -> None:
     original = network("small")
     twin = copy.deepcopy(original)
     late = LateGradients(twin, Postponing(), list(original.parameters()))
-    # The bodies' first layer is the last of the walk: all others have handed over by then.
-    torn = twin(BATCH.observations, BATCH.prev_actions)
-    torn.register_hook(lambda _: torch.full_like(torn, float("nan")))
-    late.walk(torn.sum())
+    first = next(layer for layer in twin.modules() if isinstance(layer, LateConvolution))
+    hook = first.register_forward_hook(break_the_walk)
+    with pytest.raises(RuntimeError, match="in the middle"):
+        # The first layer comes last: the others have handed over by then.
+        late.walk(loss_of(twin))
+    hook.remove()
 
     found = late.walk(loss_of(twin))()
 
     expected = torch.autograd.grad(loss_of(original), list(original.parameters()))
     for mine, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-6)
+
+
+def break_the_walk(_layer: object, _given: object, found: Tensor) -> None:
+    def fail(_: Tensor) -> None:
+        raise RuntimeError("in the middle of a walk")
+
+    found.register_hook(fail)  # type: ignore[no-untyped-call] # torch's own gap
+
+
+def test_nobody_keeps_what_gradients_were_found_from() -> None:
+    twin = network("small")
+    late = LateGradients(twin, AtOnce(), list(twin.parameters()))
+    kept: list[weakref.ref[Tensor]] = []
+    twin.hidden.register_forward_hook(lambda _, given, __: kept.append(weakref.ref(given[0])))
+
+    late.walk(loss_of(twin))()
+    gc.collect()
+
+    assert [one() for one in kept] == [None]

@@ -1,18 +1,24 @@
 from __future__ import annotations
 
-import torch
+from collections.abc import Callable
 
+import pytest
+import torch
+from torch import Tensor
+
+from common import products
 from launch.benchmarks.arithmetic import SIDE, count_mflop, product_contenders, update_contenders
 from launch.benchmarks.measure import Work
 
 
-def product(rows: int) -> Work:
+def product(rows: int, multiply: Callable[[Tensor, Tensor], Tensor] = torch.mm) -> Work:
     left, right = torch.ones(rows, 1_000), torch.ones(1_000, 1_000)
-    return lambda: left @ right
+    return lambda: multiply(left, right)
 
 
-def test_operations_of_a_product_are_counted() -> None:
-    assert count_mflop(product(500)) == 2 * 500
+@pytest.mark.parametrize("multiply", [torch.mm, products.product, products.dense])
+def test_operations_of_a_product_are_counted(multiply: Callable[[Tensor, Tensor], Tensor]) -> None:
+    assert count_mflop(product(500, multiply)) == 2 * 500
 
 
 def test_every_update_is_told_in_operations_and_compared_with_its_precision() -> None:

@@ -4,6 +4,7 @@ import copy
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from common.batch import Batch
 from common.networks import build_network
 from common.specs import DataSpec
 from launch.benchmarks import learner
+from launch.benchmarks.arithmetic import count_mflop
 from launch.benchmarks.gaps import GapPlan
 from launch.benchmarks.learner import (
     LearnerPlan,
@@ -22,6 +24,7 @@ from launch.benchmarks.learner import (
     random_batch,
 )
 from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, Work, figure
+from launch.benchmarks.operators import shares_of
 from launch.benchmarks.plain_update import PlainLearner
 from launch.benchmarks.threads import with_threads
 from launch.benchmarks.update_variants import VARIANTS
@@ -48,6 +51,18 @@ def test_the_plain_update_has_the_same_loss_and_the_same_priorities_as_ours() ->
 
     assert loss == pytest.approx(result.loss, rel=1e-5)
     torch.testing.assert_close(errors, result.priorities, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["off", "bfloat16"])
+def test_no_product_of_ours_is_missed_when_operations_are_counted(precision: str) -> None:
+    batch = random_batch(16, SPEC)
+    plain, ours = _contenders()
+    ours = Learner(ours.online, ours.target, UpdateSettings(mixed_precision=precision))  # type: ignore[arg-type] # one of its literals
+
+    counted = count_mflop(partial(ours.update, batch))
+
+    assert counted == count_mflop(partial(plain.update, batch)) > 10
+    assert shares_of(partial(ours.update, batch))["matrix products"] > 0.02
 
 
 def test_it_moves_the_weights_where_ours_does() -> None:
@@ -91,12 +106,19 @@ class FakeLearner:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.told: list[str] = []
 
     def compile(self, _batch: Batch) -> bool:
         return True
 
+    def settle(self) -> None:
+        self.told.append("settled")
+
     def update(self, batch: Batch, upcoming: Batch | None = None) -> str:
-        return f"{self.name} with {batch.size}{'' if upcoming is None else ' and the next'}"
+        self.told.append(
+            f"{self.name} with {batch.size}{'' if upcoming is None else ' and the next'}"
+        )
+        return self.told[-1]
 
 
 @pytest.fixture
@@ -224,6 +246,19 @@ def test_updates_of_both_networks_and_products_have_one_thread_and_two(compared:
     assert with_both.keys() == updates.keys()
     both = with_both["update: ours, nature, bfloat16"]()
     assert both == "nature in bfloat16 beside with 2 and the next"
+
+
+def test_a_turn_with_a_thread_beside_ends_what_it_began(
+    fakes: list[FakeLearner], compared: Compared
+) -> None:
+    contenders, beside, _ = compared
+    name = "update: ours, small, float32"
+
+    beside[name]()
+
+    (fake,) = [one for one in fakes if one.told]
+    assert fake.told == ["small in off beside with 2 and the next"] * 8 + ["settled"]
+    assert contenders[name].units_per_turn == 8
 
 
 def test_updates_are_compared_with_the_plain_one_of_their_network_as_torch_sets_it(

@@ -1,15 +1,22 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
+from torch import Tensor
 
+from common.products import product
 from launch.benchmarks.operators import operator_rows, shares_of
 
 
-def test_a_product_of_matrices_is_found_among_the_operators() -> None:
+@pytest.mark.parametrize("multiply", [torch.mm, product])
+def test_a_product_of_matrices_is_found_among_the_operators(
+    multiply: Callable[[Tensor, Tensor], Tensor],
+) -> None:
     left, right = torch.randn(256, 256), torch.randn(256, 256)
 
-    shares = shares_of(lambda: left @ right)
+    shares = shares_of(lambda: multiply(left, right))
 
     assert shares["matrix products"] > 0.8
     assert sum(shares.values()) == pytest.approx(1.0)

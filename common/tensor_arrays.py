@@ -9,5 +9,6 @@ from common.codec import Array
 
 def to_numpy(tensor: Tensor) -> Array:
     """On the CPU without a copy, from another device with one."""
-    array: Array = tensor.cpu().numpy()
+    # `cpu` lets go of the interpreter even where it does nothing, and another thread takes it.
+    array: Array = (tensor if tensor.is_cpu else tensor.cpu()).numpy()
     return array

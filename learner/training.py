@@ -101,5 +101,7 @@ class Training:
 
 def _on_device(batch: Batch, device: torch.device) -> Batch:
     """Where the device is the CPU this copies nothing: the slot itself is trained on."""
+    if batch.actions.device == device:
+        return batch
     moved = {name: getattr(batch, name).to(device) for name in Batch.__slots__}
     return Batch(**moved)

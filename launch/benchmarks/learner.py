@@ -35,7 +35,7 @@ from launch.benchmarks.measure import Bench, Contender, Effort, Result, Row, Wor
 from launch.benchmarks.operators import operator_rows
 from launch.benchmarks.plain_update import PlainLearner
 from launch.benchmarks.scene import open_scene
-from launch.benchmarks.threads import UPDATES_PER_TURN, measure_threads, plain_updates, updates
+from launch.benchmarks.threads import SPINNING_S, measure_threads, plain_update, updates
 from launch.benchmarks.update_variants import VARIANTS
 
 SEED = 1
@@ -49,16 +49,22 @@ OURS: Mapping[Precision, str] = {"off": "update: ours", "bfloat16": "update: our
 class LearnerPlan:
     batch_size: int = 64
     rounds: int = 60
+    updates_per_turn: int = 32
+    """Where a thread beside is measured."""
     compiles: bool = True
 
 
 def run(effort: Effort) -> Result:
-    plan = LearnerPlan(rounds=effort.turns(60, 8), compiles=not effort.quick)
+    plan = LearnerPlan(
+        rounds=effort.turns(60, 8),
+        updates_per_turn=4 if effort.quick else 32,
+        compiles=not effort.quick,
+    )
     # As a learner does; here the plain updates have it, too.
     keep_freed_memory()
     updates = compare_updates(plan)
     limits = compare_arithmetic(plan, max(plan.rounds // 3, 2))
-    threads = compare_threads(plan, max(plan.rounds // 3, 2))
+    threads = compare_threads(plan, max(plan.rounds // 6, 2))
     operators = profile_operators(plan)
     precisions = known_precisions()
     gaps = [
@@ -123,7 +129,12 @@ def compare_threads(plan: LearnerPlan, rounds: int) -> Result:
     with open_scene(Settings()) as scene:
         first = {
             f"update: plain, {network}, two threads as torch sets them": replace(
-                plain_updates(scene, network, plan.batch_size), group=thread_group(network)
+                updates(
+                    plain_update(scene, network, plan.batch_size),
+                    plan.updates_per_turn,
+                    thread_group(network),
+                ),
+                rest_s=SPINNING_S,
             )
             for network in NETWORKS
         }
@@ -144,7 +155,7 @@ def thread_contenders(
     alone, beside = dict[str, Contender](), dict[str, Work]()
 
     def add(name: str, network: str, work: Work) -> None:
-        alone[name] = updates(work, thread_group(network))
+        alone[name] = updates(work, plan.updates_per_turn, thread_group(network))
 
     for network in NETWORKS:
         plain = PlainLearner(*both_networks(spec, network))
@@ -153,13 +164,13 @@ def thread_contenders(
             name = f"update: ours, {network}, {PRECISIONS[precision]}"
             add(name, network, _our_update(spec, batch, precision, network))
             learner = _our_learner(spec, precision, network, second_threads=1)
-            beside[name] = partial(update_beside, learner, batch)
+            beside[name] = partial(update_beside, learner, batch, plan.updates_per_turn)
     return alone, beside
 
 
-def update_beside(learner: Any, batch: Batch) -> object:
+def update_beside(learner: Any, batch: Batch, count: int) -> object:
     """As in training the batch after it is known; what is begun for it ends within the turn."""
-    told = [learner.update(batch, batch) for _ in range(UPDATES_PER_TURN)]
+    told = [learner.update(batch, batch) for _ in range(count)]
     learner.settle()
     return told[-1]
 

@@ -19,9 +19,6 @@ from launch.benchmarks.measure import Bench, Contender, Result, Work, measure
 from launch.benchmarks.scene import Scene, Talker
 
 THREADS: Mapping[str, int] = {"one thread": 1, "two threads": 2}
-UPDATES_PER_TURN = 8
-"""What a thread beside goes on with after an update belongs to the update after it, so one alone
-would leave work to its neighbours in the round."""
 ANSWER_DEADLINE_S = 120.0
 SPINNING_S = 0.05
 """By then threads that spin at a barrier are asleep."""
@@ -65,7 +62,7 @@ def with_threads(
     return found
 
 
-def plain_updates(scene: Scene, network: str, batch_size: int) -> Contender:
+def plain_update(scene: Scene, network: str, batch_size: int) -> Work:
     """The plain update in a child with two threads and with torch's own setting of OpenMP."""
     job = {"network": network, "batch_size": batch_size, "threads": max(THREADS.values())}
     talker = Talker(scene, f"plain-{network}", "launch.benchmarks.plain_child", job, threads=None)
@@ -74,16 +71,20 @@ def plain_updates(scene: Scene, network: str, batch_size: int) -> Contender:
         talker.tell({})
         talker.hear(ANSWER_DEADLINE_S)
 
-    return replace(updates(update), rest_s=SPINNING_S)
+    return update
 
 
-def updates(update: Work, group: str = "") -> Contender:
-    """A turn of several."""
+def updates(update: Work, count: int, group: str) -> Contender:
+    """So many in a turn.
+
+    What a thread beside goes on with after an update belongs to the next one, so one alone would
+    begin with nothing and leave work to its neighbours in the round.
+    """
 
     def turn() -> object:
-        return [update() for _ in range(UPDATES_PER_TURN)][-1]
+        return [update() for _ in range(count)][-1]
 
-    return Contender(work=turn, unit="update", units_per_turn=UPDATES_PER_TURN, group=group)
+    return Contender(work=turn, unit="update", units_per_turn=count, group=group)
 
 
 def _work_with(threads: int, work: Work) -> None:

@@ -18,7 +18,7 @@ from launch.benchmarks.replay import fill, serve
 from launch.benchmarks.replay_plan import ReplayPlan
 from launch.benchmarks.scene import open_scene
 from launch.benchmarks.startup import DEADLINE_S, StartPlan, bench_help, start_rows
-from launch.benchmarks.threads import plain_updates
+from launch.benchmarks.threads import plain_update
 from launch.benchmarks.watching import Look, WatchPlan, rows_of, take_turns
 from launch.benchmarks.weights import WeightsPlan, publish_and_follow
 
@@ -126,9 +126,9 @@ def test_the_gaps_between_updates_are_measured_in_a_learner_process() -> None:
 @pytest.mark.timeout(240)
 def test_the_plain_update_of_a_child_has_torchs_own_setting_of_threads() -> None:
     with open_scene(Settings()) as scene:
-        child = plain_updates(scene, "small", 2)
-        child.work()
-        child.work()
+        child = plain_update(scene, "small", 2)
+        child()
+        child()
         environment = psutil.Process(scene.processes["plain-small"].pid).environ()
 
     ours = thread_environment(1)

@@ -219,13 +219,13 @@ def compared(monkeypatch: pytest.MonkeyPatch, fakes: list[FakeLearner]) -> Compa
         seen.extend((given[0], *given[2:]))
         return Result([])
 
-    def child(_scene: object, network: str, batch_size: int) -> Contender:
-        return Contender(work=lambda: f"plain {network} with {batch_size}", unit="update")
+    def child(_scene: object, network: str, batch_size: int) -> Work:
+        return lambda: f"plain {network} with {batch_size}"
 
     monkeypatch.setattr(learner, "measure_threads", keep)
     monkeypatch.setattr(learner, "open_scene", lambda _settings: nullcontext())
-    monkeypatch.setattr(learner, "plain_updates", child)
-    compare_threads(LearnerPlan(batch_size=2), rounds=1)
+    monkeypatch.setattr(learner, "plain_update", child)
+    compare_threads(LearnerPlan(batch_size=2, updates_per_turn=5), rounds=1)
     assert fakes
     contenders, beside, first = seen
     return contenders, beside, first
@@ -257,8 +257,8 @@ def test_a_turn_with_a_thread_beside_ends_what_it_began(
     beside[name]()
 
     (fake,) = [one for one in fakes if one.told]
-    assert fake.told == ["small in off beside with 2 and the next"] * 8 + ["settled"]
-    assert contenders[name].units_per_turn == 8
+    assert fake.told == ["small in off beside with 2 and the next"] * 5 + ["settled"]
+    assert contenders[name].units_per_turn == 5
 
 
 def test_updates_are_compared_with_the_plain_one_of_their_network_as_torch_sets_it(

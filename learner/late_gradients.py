@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 
 from common.networks import QuantileNetwork
 from common.products import dense, product
-from learner.second_thread import Answer, Aside
+from learner.second_thread import Answer, Aside, Later
 
 Gradients = Mapping[int, Tensor]
 """By the `id` of the weight or bias that they are of."""
@@ -45,9 +45,14 @@ class LateGradients:
         }
         self._begun: list[Answer[Gradients]] = []
 
-    def begin(self, layer: LateLayer, work: Callable[[], Found]) -> None:
-        """Called by the walk, for each of the layers once."""
-        self._begun.append(self._aside.begin(partial(self._find, layer, work)))
+    def begin(self, layer: LateLayer, work: Callable[[], Found], *, is_last: bool) -> None:
+        """Called by the walk, for each of the layers once.
+
+        What comes last is not handed over: the thread that walked has nothing else to do then, and
+        the other one can begin with what comes after the gradients.
+        """
+        find = partial(self._find, layer, work)
+        self._begun.append(Later(find) if is_last else self._aside.begin(find))
 
     def walk(self, loss: Tensor) -> Callable[[], tuple[Tensor, ...]]:
         """What is returned waits for the gradients, in the order of the parameters."""
@@ -158,8 +163,9 @@ class _Dense(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, before: Tensor) -> Any:
         (features,) = ctx.saved_tensors
-        ctx.layer.late.begin(ctx.layer, partial(_dense_gradients, before, features))
         needed = ctx.needs_input_grad[0]
+        work = partial(_dense_gradients, before, features)
+        ctx.layer.late.begin(ctx.layer, work, is_last=not needed)
         return product(before, ctx.layer.weight) if needed else None, None, None, None
 
 
@@ -177,8 +183,10 @@ class _Convolve(torch.autograd.Function):
     def backward(ctx: Any, before: Tensor) -> Any:
         (features,) = ctx.saved_tensors
         layer: LateConvolution = ctx.layer
-        layer.late.begin(layer, partial(_convolution_gradients, layer, before, features))
-        if not ctx.needs_input_grad[0]:
+        needed = ctx.needs_input_grad[0]
+        work = partial(_convolution_gradients, layer, before, features)
+        layer.late.begin(layer, work, is_last=not needed)
+        if not needed:
             return None, None, None, None
         return layer.gradients(before, features, of_weights=False)[0], None, None, None
 

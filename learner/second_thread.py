@@ -50,6 +50,19 @@ class Done(Generic[T]):
         """It was done before anybody could change their mind."""
 
 
+class Later(Generic[T]):
+    """The answer of work that whoever asks for it does then."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+
+    def __call__(self) -> T:
+        return self._work()
+
+    def drop(self) -> None:
+        """It was not begun."""
+
+
 class AtOnce:
     """There is no second thread, or a device that does one thing after the other."""
 

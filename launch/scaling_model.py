@@ -53,14 +53,14 @@ class Measured:
     """Per sample through shared memory. `benchmark.py replay`."""
     sample_wire_s: float = 1 / 13_083
     """Per sample to a learner on another machine. `benchmark.py replay`."""
-    update_s: float = 25.8e-3
+    update_s: float = 17.9e-3
     """Per update of 64, network `small`, bfloat16, one thread. `benchmark.py learner`."""
-    publish_s: float = 4.7e-3
+    publish_s: float = 3.91e-3
     """Per version, in the learner's own thread: 8 subscribers without keys. `benchmark.py weights`.
     What each subscriber costs besides is in `sealed_bytes_per_s`."""
     version_bytes: float = 5.7e6
     """A version on the wire. docs/protocol.md."""
-    actor_agent_steps_per_s: float = 162.0
+    actor_agent_steps_per_s: float = 202.0
     """Of a core that plays on nes_py, four environments. `benchmark.py actor`."""
 
 

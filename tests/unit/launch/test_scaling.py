@@ -255,5 +255,5 @@ def test_ten_actors_need_no_more_than_one_of_each() -> None:
 def test_what_makes_no_sense_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--rate", "0"]) == 2
     assert "--rate must be between" in capsys.readouterr().err
-    assert main(["--rate", "200"]) == 2
-    assert "--rate must be at most --actor-agent-steps-per-s (162)" in capsys.readouterr().err
+    assert main(["--rate", "300"]) == 2
+    assert "--rate must be at most --actor-agent-steps-per-s (202)" in capsys.readouterr().err

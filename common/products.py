@@ -1,8 +1,8 @@
 """Products of dense layers, by whichever library multiplies them fastest. No gradients.
 
 For training, whose weights are new in every update; `common/packed_layers.py` is for those that
-stay as they are for a while. In float32 torch itself asks MKL, which on
-processors of AMD uses half of the width of their registers (docs/decisions/0030).
+stay as they are for a while. In float32 torch itself asks MKL, which on processors of AMD uses half
+of the width of their registers (docs/decisions/0030).
 """
 
 from __future__ import annotations

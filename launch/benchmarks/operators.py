@@ -19,7 +19,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "optimizer": (
         "aten::_fused_adam_",
         "Optimizer.step#Adam.step",
-        "aten::_amp_foreach_non_finite_check_and_unscale_",
         "aten::linalg_vector_norm",
         "aten::_foreach_norm",
         "aten::_foreach_mul_",

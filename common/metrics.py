@@ -136,6 +136,9 @@ METRICS: tuple[Metric, ...] = (
         for phase, meaning in phases.items()
         if phase != "wait"
     ),
+    Metric(
+        "gap_share_learner", "ratio", "mean", "share of time that the learner was not at an update"
+    ),
     Metric("bottleneck", "", "text", "the part that the others wait for"),
     Metric("telemetry_bad_total", "messages", "counter", "telemetry that was not valid"),
     Metric("gpu_util_last", "%", "gauge", "GPU utilisation at the last reading; null without GPU"),

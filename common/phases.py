@@ -1,11 +1,13 @@
 """Where a process spends its time: seconds per named phase, as shares of an interval.
 
 Phases may lie inside each other; time belongs to the innermost one, so shares never add up to
-more than 1. What no phase claims is left over: the turns of the loop itself.
+more than 1. What no phase claims is left over: the turns of the loop itself. All times are those
+of one thread; what others do beside it takes nothing from it.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 
@@ -46,6 +48,13 @@ PHASES: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Of every part of a run, with what happens in them."""
+UPDATE_PHASES = ("forward", "backward", "optimizer", "device")
+"""Those of the learner that are the update itself."""
+
+
+def gap_share(shares: Mapping[str, float]) -> float:
+    """Of a learner: the time in which its thread was not at an update, claimed or not."""
+    return max(1.0 - sum(shares.get(phase, 0.0) for phase in UPDATE_PHASES), 0.0)
 
 
 class _Phase:
@@ -65,7 +74,10 @@ class _Phase:
 
 
 class PhaseTimer:
-    """Adds up the time of each phase; `shares` reports and starts a new interval."""
+    """Adds up the time of each phase; `shares` reports and starts a new interval.
+
+    It is the timer of the thread that entered a phase first: others may use the same code.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
@@ -73,6 +85,7 @@ class PhaseTimer:
         self._phases: dict[str, _Phase] = {}
         self._open: list[str] = []
         """Phases that we are in, the innermost last."""
+        self._owner: int | None = None
         self._since = self._changed = clock()
 
     def phase(self, name: str) -> _Phase:
@@ -83,12 +96,14 @@ class PhaseTimer:
         return known
 
     def enter(self, name: str) -> None:
-        self._settle()
-        self._open.append(name)
+        if self._is_ours():
+            self._settle()
+            self._open.append(name)
 
     def leave(self) -> None:
-        self._settle()
-        self._open.pop()
+        if self._is_ours():
+            self._settle()
+            self._open.pop()
 
     def shares(self) -> dict[str, float]:
         """Share of the time since the last call that each phase took, 0 to 1."""
@@ -98,6 +113,11 @@ class PhaseTimer:
         self._seconds = dict.fromkeys(self._seconds, 0.0)
         self._since = self._changed
         return shares
+
+    def _is_ours(self) -> bool:
+        if self._owner is None:
+            self._owner = threading.get_ident()
+        return self._owner == threading.get_ident()
 
     def _settle(self) -> None:
         """Give the time since the last change to the phase that we are in."""

@@ -91,7 +91,7 @@ def build(  # noqa: PLR0913 - what a process, lockstep and rank 0 differ in
         team=team,
         progress=progress,
     )
-    loop = LearnerLoop(parts, _plan(settings, saves_beside=not is_alone))
+    loop = LearnerLoop(parts, _plan(settings, is_overlapped=not is_alone))
     _secure_start(loop, paths, progress.agent_steps)
     return loop
 
@@ -219,7 +219,7 @@ def _board(settings: Settings, paths: RunPaths, agent_steps: int) -> ScalarBoard
     return ScalarBoard(paths.tensorboard, agent_steps=agent_steps)
 
 
-def _plan(settings: Settings, *, saves_beside: bool) -> LearnerPlan:
+def _plan(settings: Settings, *, is_overlapped: bool) -> LearnerPlan:
     chosen, replay = settings.learner, settings.replay
     return LearnerPlan(
         learning_rate=learning_rate_schedule(
@@ -234,7 +234,7 @@ def _plan(settings: Settings, *, saves_beside: bool) -> LearnerPlan:
         max_updates=settings.run.max_updates,
         metrics_interval_s=settings.run.metrics_interval_s,
         saves_replay=replay.checkpoint_replay,
-        saves_beside=saves_beside,
+        is_overlapped=is_overlapped,
     )
 
 

@@ -33,18 +33,22 @@ class BatchSource:
         return self.line.unsent_priorities
 
     def next(self, timeout_ms: int) -> ReadyBatch | None:
+        self.listen()
+        while not self.line.arrived and self.line.receive(timeout_ms):
+            pass
+        return self.at_hand()
+
+    def at_hand(self) -> ReadyBatch | None:
         arrived = self.line.arrived
-        self._link.maintain(waiting=not arrived)
-        self._request_free()
-        while not arrived and self.line.receive(timeout_ms):
-            pass
-        while self.line.receive(0):
-            pass
         return self._take(next(iter(arrived))) if arrived else None
 
-    def peek(self) -> Batch | None:
-        while not self.line.arrived and self.line.receive(0):
+    def listen(self) -> None:
+        self._link.maintain(waiting=not self.line.arrived)
+        self._request_free()
+        while self.line.receive(0):
             pass
+
+    def peek(self) -> Batch | None:
         part = next(iter(self.line.arrived.values()), None)
         return None if part is None else part.batch
 

@@ -45,6 +45,7 @@ class FollowerLoop:
         """Nothing to save; but who leaves early would end rank 0 while it saves."""
         del deadline_s
         self._training.leave()
+        self._training.settle()
         self._training.part()
 
     def close(self) -> None:

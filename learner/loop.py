@@ -37,7 +37,11 @@ class LearnerLoop:
         self._timer = parts.learner.timer
         self._reporter = Reporter(parts, plan)
         self._training: Training | RankedTraining = Training(
-            parts.learner, parts.source, uses=plan.uses, tell=self._reporter.add
+            parts.learner,
+            parts.source,
+            uses=plan.uses,
+            tell=self._reporter.add,
+            works_meanwhile=plan.is_overlapped,
         )
         if parts.team is not None:
             self._training = RankedTraining(self._training, parts.team)
@@ -67,12 +71,10 @@ class LearnerLoop:
 
     def tick(self) -> bool:
         """Train on one batch if there is one, then look after everything else that is due."""
-        with self._timer.phase("logging"):
-            self._listen()
-        with self._timer.phase("publish"):
-            self._parts.publisher.pump()
         try:
-            has_trained = self._training.turn(self._steer, stops=self._is_out())
+            has_trained = self._training.turn(
+                self._steer, stops=self._is_out(), meanwhile=self._listen
+            )
         except (RanksLost, UpdatesNotFinite):
             # The weights are those after the last whole update: nothing of it need be lost.
             self.save()
@@ -85,6 +87,7 @@ class LearnerLoop:
         """Save; an unfinished batch is worth less than a clean end."""
         del deadline_s
         self._training.leave()
+        self._training.settle()
         self._listen()
         self._reporter.write_line()
         if not self.save():
@@ -115,12 +118,15 @@ class LearnerLoop:
                 helper.close()
 
     def _listen(self) -> None:
-        self._parts.desk.pump()
-        for episode in self._parts.inbox.pump():
-            self._course.note(episode)
-            if self._parts.episodes is not None and episode.from_start:
-                self._parts.episodes.write(episode_line(episode, self._progress.agent_steps))
-        self._course.follow(self._progress.agent_steps)
+        with self._timer.phase("logging"):
+            self._parts.desk.pump()
+            for episode in self._parts.inbox.pump():
+                self._course.note(episode)
+                if self._parts.episodes is not None and episode.from_start:
+                    self._parts.episodes.write(episode_line(episode, self._progress.agent_steps))
+            self._course.follow(self._progress.agent_steps)
+        with self._timer.phase("publish"):
+            self._parts.publisher.pump()
 
     def _steer(self) -> Steering:
         steps = self._progress.agent_steps
@@ -139,7 +145,7 @@ class LearnerLoop:
             self._parts.publisher.publish(self._learner.online, self._learner.updates, news)
 
     def _save_in_passing(self, archive: Archive) -> None:
-        if self._plan.saves_beside:
+        if self._plan.is_overlapped:
             archive.begin(*self._cut(archive))
         else:
             self.save()
@@ -152,6 +158,7 @@ class LearnerLoop:
         }
         agent_steps = self._progress.agent_steps
         if self._plan.saves_replay and not archive.has(agent_steps):
+            self._training.settle()
             self._source.request_cut(agent_steps)
             self.after_cut_request()
         return self._learner, agent_steps, run

@@ -34,8 +34,6 @@ class NextStates:
         self._online = online
         self._target = target
         self._precision = precision
-        self.upcoming: Batch | None = None
-        """What will probably be asked for next, where it is known."""
         self._early: tuple[States, Answer[Tensor]] | None = None
         """Those of a batch that is to come, and what the target thinks of them."""
 
@@ -44,10 +42,9 @@ class NextStates:
         online = self._begin(self._online, states)
         return lambda: NextQuantiles(online=online(), target=target())
 
-    def look_ahead(self) -> None:
+    def look_ahead(self, upcoming: Batch) -> None:
         """Begin with what does not wait for the weights of the next update."""
-        if self.upcoming is not None:
-            self._early = self._begin_target(self.upcoming)
+        self._early = self._begin_target(upcoming)
 
     def forget(self) -> None:
         """Before the target changes, or the memory of a batch that is to come."""

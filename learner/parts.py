@@ -62,8 +62,8 @@ class LearnerPlan:
     max_updates: int = 0
     """Of the whole run; 0: no limit."""
     saves_replay: bool = False
-    saves_beside: bool = True
-    """Checkpoints are written while training goes on; in lockstep before it does."""
+    is_overlapped: bool = True
+    """While an update is computed other things are done; in lockstep one after the other."""
 
     def learning_rate_at(self, agent_steps: int, course: Course) -> float:
         return self.learning_rate.at(agent_steps) * course.controls.lr_scale

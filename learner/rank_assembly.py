@@ -74,7 +74,9 @@ def _build_follower(settings: Settings, network: Network, team: Team, threads: i
     if settings.learner.compile:
         learner.compile(example_batch(settings, learner.device))
     source = build_source(settings, network, identity, RunProgress())
-    alone = Training(learner, source, uses=settings.replay.per_sample_interval)
+    alone = Training(
+        learner, source, uses=settings.replay.per_sample_interval, works_meanwhile=True
+    )
     heartbeat = HeartbeatWriter(
         identity,
         RunPaths.of(settings.run).process_heartbeat(identity.peer),

@@ -39,23 +39,34 @@ class RankedTraining:
         """A part whose batch is not whole yet."""
         self._has_ended = False
 
-    def turn(self, steer: Callable[[], Steering], *, stops: bool) -> bool:
+    def turn(
+        self,
+        steer: Callable[[], Steering],
+        *,
+        stops: bool,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> bool:
         """One round; `steer` counts on rank 0, and whoever `stops` ends all."""
         if self._held is None:
-            self._held = self._alone.wait()
+            self._held = self._alone.take(meanwhile)
+        else:
+            self._alone.catch_up(meanwhile)
         agreement = self._agree(steer(), stops=stops)
         self._has_ended = agreement.ends
         if not agreement.trains or self._held is None:
             return False
         ready, self._held = self._held, None
         self._alone.steer(Steering(learning_rate=agreement.learning_rate, beta=agreement.beta))
-        self._alone.train(_as_part(ready, agreement.least_priority))
+        self._alone.train(_as_part(ready, agreement.least_priority), meanwhile)
         return True
 
     def may_end(self, *, wants_to: bool) -> bool:
         """Who wants to says so in the next round."""
         del wants_to
         return self._has_ended
+
+    def settle(self) -> None:
+        self._alone.settle()
 
     def leave(self) -> None:
         """Let the others know that this rank was told to end; they end with it."""

@@ -26,7 +26,7 @@ class ReadyBatch:
 
 
 class BatchFeed(Protocol):
-    """Call `next`, train, `send_priorities`, `release`; in that order."""
+    """Call `next` or `at_hand`, train, `send_priorities`, `release`; in that order."""
 
     beta: float
 
@@ -42,8 +42,16 @@ class BatchFeed(Protocol):
         """The next batch, waiting at most this long. Keeps the requests going."""
         ...
 
+    def at_hand(self) -> ReadyBatch | None:
+        """The next batch if it has arrived; without a look at the sockets."""
+        ...
+
+    def listen(self) -> None:
+        """Take what has arrived and ask for what there is room for; never waiting."""
+        ...
+
     def peek(self) -> Batch | None:
-        """What `next` would give now; it stays as it is until it is taken and released."""
+        """What `at_hand` would give; it stays as it is until it is taken and released."""
         ...
 
     def release(self, ready: ReadyBatch) -> None:

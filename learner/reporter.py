@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from common.messages import Scalar
 from common.nvml import Reading
+from common.phases import gap_share
 from learner.parts import LearnerParts, LearnerPlan
 from learner.play_report import Beat, count_acknowledged, play_metrics
 from learner.report import (
@@ -136,6 +137,7 @@ class Reporter:
             **phase_metrics("actors", actors),
             **phase_metrics("replay", servers),
             **phase_metrics("learner", [self._told_shares()]),
+            "gap_share_learner": round(gap_share(self._shares), 4),
         }
 
     def _count_acknowledged(self, actors: Sequence[Beat]) -> int:

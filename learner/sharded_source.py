@@ -81,18 +81,25 @@ class ShardedSource:
 
     def next(self, timeout_ms: int) -> ReadyBatch | None:
         for turn in range(1 + timeout_ms // SLICE_MS):
-            self._listen(SLICE_MS if turn else 0)
-            self._drop_broken()
-            self._ask()
-            whole = (plan for plan in self._plans if all(part.is_there for part in plan))
-            plan = next(whole, None)
-            if plan is not None:
-                self._plans.remove(plan)
-                ready = self._join(plan)
-                # So that the servers draw the next one while this one is trained on.
-                self._ask()
+            self._go_on(SLICE_MS if turn else 0)
+            ready = self.at_hand()
+            if ready is not None:
                 return ready
         return None
+
+    def at_hand(self) -> ReadyBatch | None:
+        whole = (plan for plan in self._plans if all(part.is_there for part in plan))
+        plan = next(whole, None)
+        if plan is None:
+            return None
+        self._plans.remove(plan)
+        ready = self._join(plan)
+        # So that the servers draw the next one while this one is trained on.
+        self._ask()
+        return ready
+
+    def listen(self) -> None:
+        self._go_on(0)
 
     def peek(self) -> None:
         """Batches are joined when they are taken."""
@@ -148,7 +155,12 @@ class ShardedSource:
     def _credit(self) -> float:
         return sum(_credit_of(line) for line in self._live())
 
-    def _listen(self, timeout_ms: int) -> None:
+    def _go_on(self, timeout_ms: int) -> None:
+        self._hear(timeout_ms)
+        self._drop_broken()
+        self._ask()
+
+    def _hear(self, timeout_ms: int) -> None:
         """Hear everybody; first wait for the one that the oldest batch needs."""
         wanted = [part.line for part in self._plans[0] if not part.is_there] if self._plans else []
         if timeout_ms:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -25,8 +26,16 @@ class Steering:
     """Of the batches that are asked for from now on."""
 
 
+def _nothing() -> None:
+    """What a host without company has to do meanwhile."""
+
+
 class Training:
-    """Of a learner that is one process."""
+    """Of a learner that is one process.
+
+    Where it may, the priorities of an update are sent while the next one is computed, and what has
+    come is heard then: by the second thread, which would be idle, or while a GPU is busy.
+    """
 
     def __init__(
         self,
@@ -35,21 +44,35 @@ class Training:
         *,
         uses: int,
         tell: Callable[[UpdateResult], None] = lambda _: None,
+        works_meanwhile: bool = False,
     ) -> None:
         """`uses` updates are made with each batch; `tell` hears of each update."""
         self.learner = learner
         self.source = source
         self._uses = uses
         self._tell = tell
+        self._works_meanwhile = works_meanwhile
+        self._trained: tuple[ReadyBatch, UpdateResult] | None = None
+        """The last batch, until its priorities are sent and its memory is given back."""
 
-    def turn(self, steer: Callable[[], Steering], *, stops: bool) -> bool:
-        """Train on one batch if there is one; `steer` is asked when the batch is here."""
+    def turn(
+        self,
+        steer: Callable[[], Steering],
+        *,
+        stops: bool,
+        meanwhile: Callable[[], None] = _nothing,
+    ) -> bool:
+        """Train on one batch if there is one; `steer` is asked when the batch is here.
+
+        `meanwhile` is called before there is a wait for the batch, or during the update, perhaps by
+        another thread; never while this one is at anything but the update.
+        """
         del stops
-        ready = self.wait()
+        ready = self.take(meanwhile)
         if ready is None:
             return False
         self.steer(steer())
-        self.train(ready)
+        self.train(ready, meanwhile)
         return True
 
     def may_end(self, *, wants_to: bool) -> bool:
@@ -61,35 +84,59 @@ class Training:
     def part(self) -> None:
         """There is nobody to wait for."""
 
-    def wait(self) -> ReadyBatch | None:
-        with self.learner.timer.phase("wait"):
-            return self.source.next(WAIT_MS)
+    def take(self, meanwhile: Callable[[], None] = _nothing) -> ReadyBatch | None:
+        """The next batch; if it is not here, all else is done before a moment's wait for it."""
+        ready = None
+        if self._works_meanwhile:
+            with self.learner.timer.phase("wait"):
+                ready = self.source.at_hand()
+        return ready or self._wait(meanwhile)
+
+    def catch_up(self, meanwhile: Callable[[], None]) -> None:
+        """What an update would be used for."""
+        self.settle()
+        meanwhile()
+
+    def settle(self) -> None:
+        """Nothing of the last batch is left to do."""
+        if self._trained is None:
+            return
+        (ready, result), self._trained = self._trained, None
+        with self.learner.timer.phase("priorities"):
+            if result.finite:
+                self.source.send_priorities(ready, result.priorities)
+            self.source.release(ready)
 
     def steer(self, steering: Steering) -> None:
         self.learner.set_learning_rate(steering.learning_rate)
         self.source.beta = steering.beta
 
-    def train(self, ready: ReadyBatch) -> None:
+    def train(self, ready: ReadyBatch, meanwhile: Callable[[], None] = _nothing) -> None:
         """Raises `UpdatesNotFinite` when it has not been possible for too long."""
         timer = self.learner.timer
         with timer.phase("copy"):
             batch = _on_device(ready.batch, self.learner.device)
         for use in range(self._uses):
             is_last = use == self._uses - 1
-            result = self.learner.update(batch, self._upcoming() if is_last else None)
+            work = partial(self._work, meanwhile, is_last=is_last)
+            result = self.learner.update(batch, work if self._works_meanwhile else _nothing)
             self._tell(result)
             self._check_finite()
-        with timer.phase("priorities"):
-            if result.finite:
-                self.source.send_priorities(ready, result.priorities)
-            self.source.release(ready)
+        self._trained = (ready, result)
+        if not self._works_meanwhile:
+            self.settle()
 
-    def _upcoming(self) -> Batch | None:
-        """What comes next, if it is here and of use."""
-        if not self.learner.looks_ahead:
-            return None
+    def _wait(self, meanwhile: Callable[[], None]) -> ReadyBatch | None:
+        self.catch_up(meanwhile)
         with self.learner.timer.phase("wait"):
-            return self.source.peek()
+            return self.source.next(WAIT_MS)
+
+    def _work(self, meanwhile: Callable[[], None], *, is_last: bool) -> Batch | None:
+        """Besides an update; what comes next, if it is here."""
+        self.catch_up(meanwhile)
+        with self.learner.timer.phase("wait"):
+            self.source.listen()
+            return self.source.peek() if is_last else None
 
     def _check_finite(self) -> None:
         if self.learner.consecutive_skipped_updates >= MAX_SKIPPED_IN_A_ROW:

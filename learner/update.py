@@ -22,10 +22,12 @@ from learner.layer_weights import LayerWeights, as_it_is, in_precision, side_by_
 from learner.loss_scale import LossScale
 from learner.losses import LossTerms, NextQuantiles, double_q_loss
 from learner.next_states import NextStates
-from learner.second_thread import AtOnce, SecondThread
+from learner.second_thread import Answer, AtOnce, Done, Later, SecondThread
 
 log = logging.getLogger(__name__)
 
+Meanwhile = Callable[[], Batch | None]
+"""What there is to do besides an update; returns the batch after it, where it is known."""
 MixedPrecision = Literal["off", "bfloat16", "float16"]
 COMPILE_FAILURES = (RuntimeError, ImportError, OSError)
 """What a failing compiler raises: dynamo's errors are RuntimeErrors, a missing tool is the rest."""
@@ -121,17 +123,20 @@ class Learner:
         self._trained_layers = (
             LayerWeights(online, side_by_side, self._aside) if is_plain else self._layers
         )
+        self._besides: Answer[Batch | None] = Done(None)
+        """What was given to do meanwhile, until it is done."""
         self._next = NextStates(self._aside, self._layers, self._target_layers, self._precision)
         self._loss_terms: Callable[[Batch], LossTerms] = self._compute_loss_terms
         self.sync_target()
         self.target_syncs = 0
 
-    def update(self, batch: Batch, upcoming: Batch | None = None) -> UpdateResult:
+    def update(self, batch: Batch, meanwhile: Meanwhile = lambda: None) -> UpdateResult:
         """Train on one batch that lies on the learner's device; the host waits once, at the end.
 
-        `upcoming`, the batch after it where it is known, must stay as it is until its own update.
+        `meanwhile` is called once, by the second thread or while a GPU has something to do, and is
+        over when this returns. The batch that it gives must stay as it is until its own update.
         """
-        self._next.upcoming = upcoming if self.looks_ahead else None
+        self._besides = Later(meanwhile)
         with self.timer.phase("forward"):
             # Those that only look are the same, or the network itself.
             self._trained_layers.follow()
@@ -202,6 +207,9 @@ class Learner:
         # Two passes of the online network: one pass over both halves would also differentiate the
         # half that needs no gradient, and measured 1.2 to 1.7 times slower on CPU.
         after = self._next.ask(batch)
+        if self.looks_ahead:
+            # Behind what is waited for first.
+            self._besides = self._aside.begin(self._besides)
         with self._precision():
             quantiles = self._trained_layers.network(batch.observations, batch.prev_actions)
         return double_q_loss(quantiles, batch, after())
@@ -246,8 +254,11 @@ class Learner:
         # without this factor the norm would let the update pass.
         guard = loss.detach() - loss.detach() + 1.0
         gradients = self._trained_layers.differentiate(loss * guard * self.loss_scale.factor)
-        # Behind the gradients, for which this thread waits.
-        self._next.look_ahead()
+        with self.timer.phase("priorities"):
+            upcoming = self._besides()
+        if self.looks_ahead and upcoming is not None:
+            # Behind the gradients, for which this thread waits.
+            self._next.look_ahead(upcoming)
         for parameter, gradient in zip(self._trained, gradients(), strict=True):
             parameter.grad = gradient
 

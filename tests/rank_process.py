@@ -89,6 +89,7 @@ def main(folder: Path, place: Place, updates: int) -> None:
             steering = replace(steering, learning_rate=99.0)
         assert training.turn(partial(_same, steering), stops=False)
     training.leave()
+    training.settle()
     training.part()
     tensors = tensors_of(learner, results)
     save_file(tensors, folder / f"rank-{place.rank}.safetensors")

@@ -48,6 +48,12 @@ class HandFedSource:
         del timeout_ms
         return self.batches.popleft() if self.batches else None
 
+    def at_hand(self) -> ReadyBatch | None:
+        return self.next(0)
+
+    def listen(self) -> None:
+        """All has come that is fed."""
+
     def peek(self) -> Batch | None:
         return self.batches[0].batch if self.batches else None
 

@@ -17,16 +17,15 @@ from common.config import ActorSettings, EnvSettings, LearnerSettings, ReplaySet
 from common.devices import learner_thread_count
 from common.errors import BenchmarkFailed
 from common.jsonl import last_record, read_jsonl
-from common.phases import PHASES
+from common.phases import PHASES, UPDATE_PHASES
 from launch.benchmarks.arithmetic import PRECISIONS, Precision
 from launch.benchmarks.measure import Row, against_first, figure
 from launch.benchmarks.replay_plan import NO_BALANCE_AGENT_STEPS
 from launch.benchmarks.runs import count_updates, number, with_other
 from launch.benchmarks.scene import Scene, Talker, open_scene
 
-UPDATE = ("forward", "backward", "optimizer", "device")
-"""Phases of the learner that are the update itself; all else is a gap, claimed or not."""
-GAPS = (*(phase for phase in PHASES["learner"] if phase not in UPDATE), "other")
+GAPS = (*(phase for phase in PHASES["learner"] if phase not in UPDATE_PHASES), "other")
+"""All but the update itself, claimed by a phase or not."""
 START_DEADLINE_S = 120.0
 LISTENERS = 8
 NO_MILESTONE_AGENT_STEPS = 1_000_000_000
@@ -112,7 +111,7 @@ def rows_of(lines: Lines, name: str) -> list[Row]:
         raise BenchmarkFailed("the learner told nothing of its time")
     shares = _shares(lines[1:])
     gaps = {phase: shares[phase] for phase in GAPS}
-    together = [sum(values) for values in zip(*gaps.values(), strict=True)]
+    together = [number(line, "gap_share_learner") for line in lines[1:]]
     return [
         *(figure(f"gap: {phase}, {name}", values, "ratio") for phase, values in gaps.items()),
         figure(f"gaps together, {name}", together, "ratio"),
@@ -132,7 +131,7 @@ def _checkpoint_rows(lines: Lines, shares: Mapping[str, list[float]], name: str)
     """What a checkpoint takes from the training, against an update in the same intervals."""
     seconds = _differences(lines, "run_time_s")
     counts = _differences(lines, "updates")
-    in_update = [sum(values) for values in zip(*(shares[phase] for phase in UPDATE), strict=True)]
+    in_update = [1.0 - number(line, "gap_share_learner") for line in lines[1:]]
     update_s = [
         share * interval_s / count
         for share, interval_s, count in zip(in_update, seconds, counts, strict=True)

@@ -170,7 +170,7 @@ def thread_contenders(
 
 def update_beside(learner: Any, batch: Batch, count: int) -> object:
     """As in training the batch after it is known; what is begun for it ends within the turn."""
-    told = [learner.update(batch, batch) for _ in range(count)]
+    told = [learner.update(batch, lambda: batch) for _ in range(count)]
     learner.settle()
     return told[-1]
 

@@ -14,7 +14,6 @@ from importlib.util import find_spec
 
 from common.config import Settings
 from launch.benchmarks.extras import missing_note
-from launch.benchmarks.gaps import GAPS
 from launch.benchmarks.measure import (
     Effort,
     Result,
@@ -124,6 +123,8 @@ class Found:
         samples = figures.samples_per_agent_step()
         self._add_learning(title, figures.per_second("updates"), samples)
         self.shares[title] = {part: figures.shares(part) for part in PARTS}
+        gaps = figures.mean("gap_share_learner")
+        self.beside[f"{title}: gaps of the learner", SHARE].append(gaps)
         for program, used in figures.cores.items():
             self.beside[f"{title}: processor of {program}", "core"].append(used)
 
@@ -183,15 +184,12 @@ def ratio_rows(plan: PipelinePlan, speeds: Mapping[str, Sequence[float]]) -> lis
 
 def share_rows(title: str, shares: Shares) -> list[Row]:
     """Where the time of every part of a run went, in the order of its phases."""
-    rows = [
+    return [
         figure(f"{title}: {part}: {phase}", values, SHARE, group=f"{title}: {part}")
         for part, phases in shares.items()
         for phase, values in phases.items()
         if values
     ]
-    learner = shares.get("learner", {})
-    gaps = [sum(one) for one in zip(*(learner.get(phase, ()) for phase in GAPS), strict=True)]
-    return [*rows, *([figure(f"{title}: gaps of the learner", gaps, SHARE)] if gaps else [])]
 
 
 def reference_turn(plan: PipelinePlan, core: str, *, our_network: bool) -> Mapping[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
@@ -56,6 +57,11 @@ class RunFigures:
         """What it learned from, for each step that was played meanwhile."""
         steps_per_s = self.per_second("global_step")
         return self.per_second("updates") * self.batch_size / max(steps_per_s, 1e-9)
+
+    def mean(self, name: str) -> float:
+        """Of a metric, over the lines that know it; 0 where none does."""
+        known = [number(line, name) for line in self.metrics if line.get(name) is not None]
+        return statistics.fmean(known) if known else 0.0
 
     def last(self, name: str) -> object:
         """The newest value that is known, or None."""

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 
-from common.phases import PHASES, PhaseTimer
+from common.phases import PHASES, PhaseTimer, gap_share
 from tests.fake_clock import FakeClock
 
 
@@ -102,3 +104,24 @@ def test_an_inner_phase_that_raises_gives_the_time_back_to_the_outer_one() -> No
 
 def test_every_part_of_a_run_may_wait() -> None:
     assert all("wait" in phases for phases in PHASES.values())
+
+
+def test_time_of_other_threads_is_not_counted() -> None:
+    clock = FakeClock()
+    timer = PhaseTimer(clock)
+    spend(timer, clock, "work", 1.0)
+
+    with timer.phase("wait"):
+        clock.advance(1.0)
+        other = threading.Thread(target=spend, args=(timer, clock, "work", 2.0))
+        other.start()
+        other.join()
+
+    assert timer.shares() == {"work": 0.25, "wait": 0.75}
+
+
+def test_a_gap_is_all_but_the_update_claimed_or_not() -> None:
+    shares = {"forward": 0.4, "backward": 0.3, "optimizer": 0.1, "device": 0.05, "wait": 0.1}
+
+    assert gap_share(shares) == pytest.approx(0.15)
+    assert gap_share({"forward": 0.7, "backward": 0.4}) == 0.0

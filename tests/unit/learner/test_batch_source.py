@@ -95,6 +95,8 @@ def test_who_peeks_sees_what_comes_next_and_takes_nothing() -> None:
     assert scene.source.peek() is None
     scene.reply(random_batch(BATCH, seed=3))
     scene.reply(random_batch(BATCH, seed=4))
+    assert scene.source.peek() is None
+    scene.source.listen()
 
     peeked = [scene.source.peek(), scene.source.peek()]
     ready = scene.source.next(0)

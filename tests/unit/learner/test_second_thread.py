@@ -19,7 +19,7 @@ from learner.losses import NextQuantiles, double_q_loss
 from learner.second_thread import AtOnce, SecondThread
 from learner.snapshot import restore_snapshot, take_snapshot
 from learner.training import Training
-from learner.update import Learner, UpdateSettings
+from learner.update import Learner, Meanwhile, UpdateSettings
 from tests.learner_factory import random_batch, tiny_learner
 from tests.rank_scene import HandFedSource
 
@@ -43,7 +43,12 @@ def make(learners: list[Learner], **settings: Any) -> Learner:
 
 def train(learner: Learner, upcoming: list[Batch | None]) -> list[float]:
     pairs = zip(BATCHES, upcoming, strict=True)
-    return [learner.update(batch, after).loss for batch, after in pairs]
+    return [learner.update(batch, gives(after)).loss for batch, after in pairs]
+
+
+def gives(upcoming: Batch | None) -> Meanwhile:
+    """What there is to do besides an update: nothing; this is the batch after it."""
+    return lambda: upcoming
 
 
 def settle(learner: Learner) -> None:
@@ -83,7 +88,7 @@ def test_the_target_looks_at_a_batch_once_and_early(learners: list[Learner]) -> 
     learner = make(learners, second_threads=1)
     looks = count_looks(learner)
 
-    learner.update(BATCHES[0], random_batch(5))
+    learner.update(BATCHES[0], gives(random_batch(5)))
     settle(learner)
     early = list(looks)
     learner.update(random_batch(5))
@@ -97,7 +102,7 @@ def test_what_was_found_early_is_used(learners: list[Learner]) -> None:
     looks = count_looks(learner)
 
     for batch, after in zip(BATCHES, [*BATCHES[1:], None], strict=True):
-        learner.update(batch, after)
+        learner.update(batch, gives(after))
         settle(learner)
 
     # Eight batches, and after each of two new targets one again, if the old one had looked at it.
@@ -108,7 +113,7 @@ def test_without_a_second_thread_nothing_is_done_early(learners: list[Learner]) 
     learner = make(learners)
     looks = count_looks(learner)
 
-    learner.update(BATCHES[0], BATCHES[1])
+    learner.update(BATCHES[0], gives(BATCHES[1]))
 
     assert not learner.looks_ahead
     assert len(looks) == 1
@@ -138,7 +143,7 @@ def test_layers_in_half_precision_follow_a_restored_state(learners: list[Learner
     trained = make(learners, mixed_precision="bfloat16")
     train(trained, [None] * 8)
     other = make(learners, mixed_precision="bfloat16", second_threads=1)
-    other.update(BATCHES[0], BATCHES[1])
+    other.update(BATCHES[0], gives(BATCHES[1]))
 
     restore_snapshot(other, take_snapshot(trained))
 
@@ -254,13 +259,14 @@ def test_training_announces_the_batch_after_the_last_use(
     told: list[int] = []
     update = learner.update
 
-    def watch(batch: Batch, upcoming: Batch | None = None) -> object:
+    def watch(batch: Batch, meanwhile: Meanwhile) -> object:
+        upcoming = meanwhile()
         told.append(0 if upcoming is None else BATCHES.index(upcoming))
-        return update(batch, upcoming)
+        return update(batch)
 
     monkeypatch.setattr(learner, "update", watch)
-    training = Training(learner, source, uses=uses)
-    while (ready := training.wait()) is not None:
+    training = Training(learner, source, uses=uses, works_meanwhile=True)
+    while (ready := training.take()) is not None:
         training.train(ready)
 
     assert told == announced

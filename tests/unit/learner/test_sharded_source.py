@@ -249,3 +249,15 @@ def test_parts_follow_the_masses_not_the_numbers_of_steps(error: float) -> None:
 
     masses = [shard.service.buffer.mass for shard in scene.shards]
     assert rows[1] / sum(rows) == pytest.approx(masses[1] / sum(masses), abs=0.01)
+
+
+def test_a_batch_is_at_hand_as_soon_as_its_parts_were_heard() -> None:
+    scene = endless_scene(4, 4)
+
+    before = scene.source.at_hand()
+    scene.source.listen()
+    ready = scene.source.at_hand()
+
+    assert before is None
+    assert ready is not None
+    assert sum(shards_of(scene, ready).values()) == BATCH

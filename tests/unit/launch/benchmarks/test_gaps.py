@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from common.errors import BenchmarkFailed
-from common.phases import PHASES
-from launch.benchmarks.gaps import GAPS, UPDATE, GapPlan, rows_of
+from common.phases import PHASES, UPDATE_PHASES, gap_share
+from launch.benchmarks.gaps import GAPS, GapPlan, rows_of
 from launch.benchmarks.measure import Row
 
 SHARES: Mapping[str, float] = {
@@ -23,7 +23,8 @@ SHARES: Mapping[str, float] = {
 def line(second: float, updates: int, **shares: float) -> dict[str, object]:
     told = {**SHARES, **shares}
     named = {f"{phase}_share_learner": share for phase, share in told.items()}
-    return {"run_time_s": second, "updates": updates, **named}
+    gaps = {"gap_share_learner": gap_share(told)}
+    return {"run_time_s": second, "updates": updates, **gaps, **named}
 
 
 def rows(*lines: Mapping[str, object]) -> dict[str, Row]:
@@ -41,8 +42,8 @@ def test_all_but_the_update_is_a_gap_also_what_no_phase_claims() -> None:
 
 
 def test_gaps_and_update_are_all_phases_of_the_learner() -> None:
-    assert {*GAPS, *UPDATE} == {*PHASES["learner"], "other"}
-    assert not set(GAPS) & set(UPDATE)
+    assert {*GAPS, *UPDATE_PHASES} == {*PHASES["learner"], "other"}
+    assert not set(GAPS) & set(UPDATE_PHASES)
 
 
 def test_the_time_before_the_first_line_does_not_count() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -114,7 +114,8 @@ class FakeLearner:
     def settle(self) -> None:
         self.told.append("settled")
 
-    def update(self, batch: Batch, upcoming: Batch | None = None) -> str:
+    def update(self, batch: Batch, meanwhile: Callable[[], Batch | None] = lambda: None) -> str:
+        upcoming = meanwhile()
         self.told.append(
             f"{self.name} with {batch.size}{'' if upcoming is None else ' and the next'}"
         )

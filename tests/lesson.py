@@ -28,7 +28,12 @@ class Lesson:
     """Everything but actors; `feed` and `tell` play their part."""
 
     def __init__(
-        self, settings: Settings, resume: Path | None = None, team: Team | None = None
+        self,
+        settings: Settings,
+        resume: Path | None = None,
+        team: Team | None = None,
+        *,
+        is_alone: bool = True,
     ) -> None:
         self.settings = settings
         self.paths = RunPaths.of(settings.run)
@@ -38,7 +43,7 @@ class Lesson:
         self.server = build_replay(settings, network)
         self.weights = network.subscriber(endpoints.weights_endpoint)
         self.loop: LearnerLoop = build(
-            settings, network, resume=resume, clock=self.clock, is_alone=True, team=team
+            settings, network, resume=resume, clock=self.clock, is_alone=is_alone, team=team
         )
         who = identity("actor", run_id=settings.run.run)
         self.actor = ScriptedClient(network, who, settings.spec, endpoints.replay_endpoint)

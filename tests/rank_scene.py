@@ -163,12 +163,17 @@ class EchoTeam(Team):
 class RankScene:
     """Ranks with equal tiny learners."""
 
-    def __init__(self, ranks: int = 2) -> None:
+    def __init__(self, ranks: int = 2, *, works_meanwhile: bool = False) -> None:
         self.meeting = Meeting(ranks)
+        self.heard: list[int] = []
+        """Ranks, each time they had done what else there was to do."""
         self.sources = [HandFedSource() for _ in range(ranks)]
         self.learners = [tiny_learner() for _ in range(ranks)]
         self.trainings = [
-            RankedTraining(Training(learner, source, uses=1), ThreadVoice(self.meeting, rank))
+            RankedTraining(
+                Training(learner, source, uses=1, works_meanwhile=works_meanwhile),
+                ThreadVoice(self.meeting, rank),
+            )
             for rank, (learner, source) in enumerate(zip(self.learners, self.sources, strict=True))
         ]
 
@@ -181,7 +186,11 @@ class RankScene:
         results: dict[int, bool] = {}
 
         def one(rank: int) -> None:
-            results[rank] = self.trainings[rank].turn(lambda: STEERING, stops=rank in stops)
+            results[rank] = self.trainings[rank].turn(
+                lambda: STEERING,
+                stops=rank in stops,
+                meanwhile=lambda: self.heard.append(rank),
+            )
 
         self.all_ranks(one)
         return [results[rank] for rank in range(len(self.trainings))]

@@ -104,6 +104,47 @@ def test_a_checkpoint_that_is_kept_keeps_its_replay(
     lesson.close()
 
 
+@pytest.fixture
+def overlapped(settings: Settings, request: pytest.FixtureRequest) -> Iterator[Lesson]:
+    """A learner as it is in a process of its own; with the parameter it saves its replay."""
+    saves = {"checkpoint_replay": getattr(request, "param", False)}
+    lesson = Lesson(changed(settings, "replay", saves), is_alone=False)
+    yield lesson
+    lesson.close()
+
+
+@pytest.fixture
+def sent(overlapped: Lesson, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What goes to the replay server besides requests, in order."""
+    found: list[str] = []
+    source = overlapped.loop._source
+    monkeypatch.setattr(source, "send_priorities", lambda *_: found.append("priorities"))
+    monkeypatch.setattr(source, "request_cut", lambda _: found.append("cut"))
+    return found
+
+
+@pytest.mark.parametrize("overlapped", [True], indirect=True)
+def test_a_cut_of_the_replay_holds_all_priorities(overlapped: Lesson, sent: list[str]) -> None:
+    overlapped.feed(10)
+    overlapped.run(6)
+    before = len(sent)
+
+    overlapped.loop.save()
+
+    assert overlapped.updates > 2
+    assert (before, len(sent)) == (overlapped.updates - 1, overlapped.updates + 1)
+    assert sent[-1] == "cut"
+
+
+def test_the_end_sends_the_last_priorities(overlapped: Lesson, sent: list[str]) -> None:
+    overlapped.feed(10)
+    overlapped.run(6)
+
+    overlapped.loop.finish(1.0)
+
+    assert sent.count("priorities") == overlapped.updates > 2
+
+
 def test_the_budget_of_agent_steps_ends_it(settings: Settings) -> None:
     lesson = Lesson(changed(settings, "run", {"max_agent_steps": 12 * BLOCK_ITEMS}))
     lesson.feed(11)

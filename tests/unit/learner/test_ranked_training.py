@@ -88,3 +88,19 @@ def test_a_lost_rank_is_an_error_while_training_and_none_at_the_end() -> None:
         scene.trainings[0].turn(lambda: STEERING, stops=False)
     scene.trainings[0].leave()
     scene.trainings[0].part()
+
+
+def test_a_rank_that_keeps_a_batch_goes_on_with_all_else() -> None:
+    scene = RankScene(works_meanwhile=True)
+    for rank in range(2):
+        scene.feed(rank)
+    scene.turn()
+    scene.feed(0)
+
+    scene.turn()
+    scene.heard.clear()
+    trained = scene.turn()
+
+    assert trained == [False, False]
+    assert sorted(scene.heard) == [0, 1]
+    assert [len(source.told) for source in scene.sources] == [1, 1]

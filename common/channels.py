@@ -1,7 +1,7 @@
 """The seam between the programs and the network: what a process may ask of its sockets.
 
 `common/transport.py` implements it with ZeroMQ, `common/memory_transport.py` in one process. All
-calls are made from one thread; every wait is bounded by its timeout.
+calls are made by one thread at a time; every wait is bounded by its timeout.
 """
 
 from __future__ import annotations

@@ -152,13 +152,15 @@ class LearnerLoop:
 
     def _cut(self, archive: Archive) -> tuple[Learner, int, JsonObject]:
         """What is saved now, and the replay with it."""
+        agent_steps = self._progress.agent_steps
+        saves_replay = self._plan.saves_replay and not archive.has(agent_steps)
+        if saves_replay:
+            self._training.settle()
         run: JsonObject = {
             "progress": self._progress.to_state(),
             **self._course.to_state(),
         }
-        agent_steps = self._progress.agent_steps
-        if self._plan.saves_replay and not archive.has(agent_steps):
-            self._training.settle()
+        if saves_replay:
             self._source.request_cut(agent_steps)
             self.after_cut_request()
         return self._learner, agent_steps, run

@@ -43,7 +43,7 @@ class BatchFeed(Protocol):
         ...
 
     def at_hand(self) -> ReadyBatch | None:
-        """The next batch if it has arrived; without a look at the sockets."""
+        """The next batch if it has arrived; nobody is listened to."""
         ...
 
     def listen(self) -> None:

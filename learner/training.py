@@ -46,12 +46,16 @@ class Training:
         tell: Callable[[UpdateResult], None] = lambda _: None,
         works_meanwhile: bool = False,
     ) -> None:
-        """`uses` updates are made with each batch; `tell` hears of each update."""
+        """`uses` updates are made with each batch; `tell` hears of each update.
+
+        One CPU thread alone gains nothing by doing other work later, so it does not.
+        """
         self.learner = learner
         self.source = source
         self._uses = uses
         self._tell = tell
-        self._works_meanwhile = works_meanwhile
+        has_company = learner.looks_ahead or learner.device.type != "cpu"
+        self._works_meanwhile = works_meanwhile and has_company
         self._trained: tuple[ReadyBatch, UpdateResult] | None = None
         """The last batch, until its priorities are sent and its memory is given back."""
 

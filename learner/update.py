@@ -65,7 +65,7 @@ class UpdateResult:
 
     loss: float
     priorities: Tensor
-    """float32 [B] on the learner's device, quantile losses before the exponent alpha."""
+    """float32 [B] in the host's memory, quantile losses before the exponent alpha."""
     q_mean: float
     grad_norm: float
     """Before clipping."""
@@ -144,14 +144,16 @@ class Learner:
             means = torch.stack((terms.loss.detach(), terms.q_mean))
         grad_norm = self._apply_gradient(terms.loss, means)
         with self.timer.phase("device"):
-            # The only transfer of an update: all that the host wants to know in three numbers.
+            # The one wait of an update, for three numbers. Priorities come with them: who sends
+            # them later need not wait for what the device does then.
             told = torch.cat((means, grad_norm.reshape(1))).tolist()
+            priorities = terms.errors if terms.errors.is_cpu else terms.errors.cpu()
         loss, q_mean, norm = told
         finite = math.isfinite(loss) and math.isfinite(norm)
         with self.timer.phase("optimizer"):
             self._count(finite=finite)
         return UpdateResult(
-            loss=loss, priorities=terms.errors, q_mean=q_mean, grad_norm=norm, finite=finite
+            loss=loss, priorities=priorities, q_mean=q_mean, grad_norm=norm, finite=finite
         )
 
     def set_learning_rate(self, learning_rate: float) -> None:

@@ -35,6 +35,7 @@ class Lesson:
         *,
         is_alone: bool = True,
     ) -> None:
+        """Alone it does one thing after the other, as in lockstep."""
         self.settings = settings
         self.paths = RunPaths.of(settings.run)
         self.clock = FakeClock()
@@ -43,7 +44,13 @@ class Lesson:
         self.server = build_replay(settings, network)
         self.weights = network.subscriber(endpoints.weights_endpoint)
         self.loop: LearnerLoop = build(
-            settings, network, resume=resume, clock=self.clock, is_alone=is_alone, team=team
+            settings,
+            network,
+            resume=resume,
+            clock=self.clock,
+            is_alone=is_alone,
+            team=team,
+            threads=1 if is_alone else 2,
         )
         who = identity("actor", run_id=settings.run.run)
         self.actor = ScriptedClient(network, who, settings.spec, endpoints.replay_endpoint)

@@ -74,10 +74,10 @@ def main(folder: Path, place: Place, updates: int) -> None:
     os.environ[STORE_VARIABLE] = str(folder / "store")
     team = Team(place, torch.device("cpu"))
     # Another seed on every rank: they begin equal because rank 0 shares its state.
-    learner = tiny_learner(SETTINGS, seed=place.rank)
+    learner = tiny_learner(replace(SETTINGS, second_threads=1), seed=place.rank)
     share_state(team, learner)
     source, results = HandFedSource(), list[UpdateResult]()
-    alone = Training(learner, source, uses=1, tell=results.append)
+    alone = Training(learner, source, uses=1, tell=results.append, works_meanwhile=True)
     training = RankedTraining(alone, team)
     rows = slice(place.rank * WHOLE // place.ranks, (place.rank + 1) * WHOLE // place.ranks)
     for update in range(updates):
@@ -93,6 +93,7 @@ def main(folder: Path, place: Place, updates: int) -> None:
     training.part()
     tensors = tensors_of(learner, results)
     save_file(tensors, folder / f"rank-{place.rank}.safetensors")
+    learner.close()
     team.close()
 
 

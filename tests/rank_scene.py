@@ -19,6 +19,7 @@ from learner.ready_batch import ReadyBatch
 from learner.rounds import Word
 from learner.team import Team
 from learner.training import Steering, Training
+from learner.update import UpdateSettings
 from tests.learner_factory import random_batch, tiny_learner
 
 DEADLINE_S = 20.0
@@ -168,7 +169,8 @@ class RankScene:
         self.heard: list[int] = []
         """Ranks, each time they had done what else there was to do."""
         self.sources = [HandFedSource() for _ in range(ranks)]
-        self.learners = [tiny_learner() for _ in range(ranks)]
+        company = UpdateSettings(second_threads=int(works_meanwhile))
+        self.learners = [tiny_learner(company) for _ in range(ranks)]
         self.trainings = [
             RankedTraining(
                 Training(learner, source, uses=1, works_meanwhile=works_meanwhile),

@@ -104,3 +104,5 @@ def test_a_rank_that_keeps_a_batch_goes_on_with_all_else() -> None:
     assert trained == [False, False]
     assert sorted(scene.heard) == [0, 1]
     assert [len(source.told) for source in scene.sources] == [1, 1]
+    for learner in scene.learners:
+        learner.close()

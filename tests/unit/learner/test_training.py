@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -52,9 +53,10 @@ def source() -> WatchedSource:
     return WatchedSource()
 
 
-@pytest.fixture(params=[0, 1], ids=["one thread", "two threads"])
-def learner(request: pytest.FixtureRequest) -> Iterator[Learner]:
-    made = tiny_learner(UpdateSettings(second_threads=request.param))
+@pytest.fixture
+def learner() -> Iterator[Learner]:
+    """With a second thread."""
+    made = tiny_learner(UpdateSettings(second_threads=1))
     yield made
     made.close()
 
@@ -106,14 +108,17 @@ def test_before_a_wait_nothing_is_left_undone(learner: Learner, source: WatchedS
     assert source.events == ["none here", "priorities", "released", "hears", "waits"]
 
 
-def test_in_lockstep_one_thing_is_done_after_the_other(
-    learner: Learner, source: WatchedSource
+@pytest.mark.parametrize(("second_threads", "works_meanwhile"), [(1, False), (0, True)])
+def test_in_lockstep_and_with_one_thread_one_thing_is_done_after_the_other(
+    source: WatchedSource, second_threads: int, works_meanwhile: bool
 ) -> None:
-    training = make(learner, source, works_meanwhile=False)
+    learner = tiny_learner(UpdateSettings(second_threads=second_threads))
+    training = make(learner, source, works_meanwhile=works_meanwhile)
     feed(source, 1)
 
     turn(training, source)
 
+    learner.close()
     assert source.events == ["hears", "waits", "updated", "priorities", "released"]
 
 
@@ -175,21 +180,52 @@ def test_the_second_thread_does_the_other_work_and_is_waited_for() -> None:
 
 def test_work_that_the_second_thread_has_not_begun_is_done_by_the_first() -> None:
     learner, threads = tiny_learner(UpdateSettings(second_threads=1)), list[int]()
-    may_go_on = threading.Event()
+    is_busy, may_go_on = threading.Event(), threading.Event()
 
-    learner._aside.begin(lambda: may_go_on.wait(10))
+    def keep_busy() -> bool:
+        is_busy.set()
+        return may_go_on.wait(10)
+
+    busy = learner._aside.begin(keep_busy)
+    assert is_busy.wait(10)
     learner.update(random_batch(), lambda: threads.append(threading.get_ident()))
-    was_busy = not may_go_on.is_set()
     may_go_on.set()
+
+    assert busy()
+    assert threads == [threading.get_ident()]
     learner.close()
 
-    assert threads == [threading.get_ident()]
-    assert was_busy
+
+def test_closing_waits_for_other_work_also_when_an_update_has_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    learner, is_begun, done = tiny_learner(UpdateSettings(second_threads=1)), threading.Event(), [0]
+
+    def work() -> None:
+        is_begun.set()
+        time.sleep(0.05)
+        done[0] += 1
+
+    def fail(*_: object) -> None:
+        assert is_begun.wait(10)
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr("learner.update.double_q_loss", fail)
+
+    with pytest.raises(RuntimeError, match="no memory"):
+        learner.update(random_batch(), work)
+    learner.close()
+
+    assert done == [1]
 
 
-def test_an_error_of_the_other_work_reaches_the_learner(learner: Learner) -> None:
+@pytest.mark.parametrize("second_threads", [0, 1])
+def test_an_error_of_the_other_work_reaches_the_learner(second_threads: int) -> None:
+    learner = tiny_learner(UpdateSettings(second_threads=second_threads))
+
     def fail() -> None:
         raise ConnectionError("refused")
 
     with pytest.raises(ConnectionError, match="refused"):
         learner.update(random_batch(), fail)
+    learner.close()

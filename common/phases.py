@@ -40,10 +40,10 @@ PHASES: Mapping[str, Mapping[str, str]] = {
         "optimizer": "clipping, step, running mean, copies to the target",
         "ranks": "gradients averaged with the other ranks, and waiting for these",
         "device": "results of an update read, which waits for the device",
-        "priorities": "priorities sent back, the next batch asked for",
+        "priorities": "priorities sent back, the next batch asked for, or waiting for the second thread to do so",
         "publish": "weights broadcast",
         "checkpoint": "state copied and handed to the writer",
-        "logging": "telemetry of all read, figures written",
+        "logging": "figures written, and telemetry read where there is no second thread",
         "wait": "nothing to do but wait",
     },
 }

@@ -40,7 +40,7 @@ PHASES: Mapping[str, Mapping[str, str]] = {
         "optimizer": "clipping, step, running mean, copies to the target",
         "ranks": "gradients averaged with the other ranks, and waiting for these",
         "device": "results of an update read, which waits for the device",
-        "priorities": "priorities sent back and a batch asked for, or waiting for the second thread",
+        "priorities": "priorities sent, a batch asked for, or waiting for the second thread",
         "publish": "weights broadcast",
         "checkpoint": "state copied and handed to the writer",
         "logging": "figures written, and telemetry read where there is no second thread",

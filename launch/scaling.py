@@ -21,7 +21,7 @@ limit. The constants are those of docs/scaling.md, with the commands that measur
 
 Examples:
   python launch/scaling.py
-  python launch/scaling.py --rate 600 --actor-agent-steps-per-s 3599
+  python launch/scaling.py --rate 600 --actor-agent-steps-per-s 4081
   python launch/scaling.py --update-ms 2 --network-gbit 25
 """,
 )

@@ -49,18 +49,18 @@ class Measured:
     sealed_bytes_per_s: float = 760e6
     """That a core decrypts, and encrypts: what keys add to storing at one and the same rate.
     `benchmark.py swarm`."""
-    sample_s: float = 1 / 79_429
+    sample_s: float = 1 / 192_864
     """Per sample through shared memory. `benchmark.py replay`."""
-    sample_wire_s: float = 1 / 13_083
+    sample_wire_s: float = 1 / 32_957
     """Per sample to a learner on another machine. `benchmark.py replay`."""
-    update_s: float = 17.9e-3
+    update_s: float = 15.9e-3
     """Per update of 64, network `small`, bfloat16, one thread. `benchmark.py learner`."""
-    publish_s: float = 3.91e-3
+    publish_s: float = 3.84e-3
     """Per version, in the learner's own thread: 8 subscribers without keys. `benchmark.py weights`.
     What each subscriber costs besides is in `sealed_bytes_per_s`."""
     version_bytes: float = 5.7e6
     """A version on the wire. docs/protocol.md."""
-    actor_agent_steps_per_s: float = 202.0
+    actor_agent_steps_per_s: float = 213.0
     """Of a core that plays on nes_py, four environments. `benchmark.py actor`."""
 
 

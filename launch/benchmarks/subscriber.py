@@ -64,8 +64,9 @@ def follow(
         if feed.poll():
             prepared.refresh()
             uses.append((feed.current.version, time.monotonic()))
+            # Not of looks that find nothing: while others play, a wait for a core may begin there.
+            elapsed_s += time.monotonic() - now_s
         processor_s += time.thread_time() - used_s
-        elapsed_s += time.monotonic() - now_s
         tick()
     return {
         "uses": uses,

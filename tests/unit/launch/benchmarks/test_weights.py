@@ -107,6 +107,23 @@ def test_waiting_for_a_core_is_no_processor_time() -> None:
     assert BUSY_S <= found["processor_s"] < BUSY_S + ASLEEP_S / 2
 
 
+def test_looks_that_find_nothing_take_processor_time_and_no_loading() -> None:
+    feed = SlowFeed(has_news=False)
+    looks = iter([True])
+
+    def poll() -> bool:
+        if next(looks, False):
+            burn()
+        return False
+
+    feed.poll = poll  # type: ignore[method-assign] # a look that takes a while
+
+    found: dict[str, Any] = follow(feed, cast("Any", SimpleNamespace()), 0.2)
+
+    assert found["elapsed_s"] == 0.0
+    assert found["processor_s"] >= BUSY_S
+
+
 def test_the_processor_time_of_other_threads_belongs_to_the_cost() -> None:
     receiving = threading.Thread(target=burn)
 

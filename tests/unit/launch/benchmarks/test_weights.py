@@ -121,7 +121,8 @@ def test_looks_that_find_nothing_take_processor_time_and_no_loading() -> None:
     found: dict[str, Any] = follow(feed, cast("Any", SimpleNamespace()), 0.2)
 
     assert found["elapsed_s"] == 0.0
-    assert found["processor_s"] >= BUSY_S
+    # Clocks of threads are read one after the other.
+    assert found["processor_s"] >= 0.9 * BUSY_S
 
 
 def test_the_processor_time_of_other_threads_belongs_to_the_cost() -> None:

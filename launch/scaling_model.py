@@ -55,7 +55,7 @@ class Measured:
     """Per sample to a learner on another machine. `benchmark.py replay`."""
     update_s: float = 15.9e-3
     """Per update of 64, network `small`, bfloat16, one thread. `benchmark.py learner`."""
-    publish_s: float = 3.84e-3
+    publish_s: float = 3.39e-3
     """Per version, in the learner's own thread: 8 subscribers without keys. `benchmark.py weights`.
     What each subscriber costs besides is in `sealed_bytes_per_s`."""
     version_bytes: float = 5.7e6

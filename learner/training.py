@@ -90,11 +90,11 @@ class Training:
 
     def take(self, meanwhile: Callable[[], None] = _nothing) -> ReadyBatch | None:
         """The next batch; if it is not here, all else is done before a moment's wait for it."""
-        ready = None
-        if self._works_meanwhile:
-            with self.learner.timer.phase("wait"):
-                ready = self.source.at_hand()
-        return ready or self._wait(meanwhile)
+        if self._works_meanwhile and (ready := self._at_hand()) is not None:
+            return ready
+        self.catch_up(meanwhile)
+        with self.learner.timer.phase("wait"):
+            return self.source.next(WAIT_MS)
 
     def catch_up(self, meanwhile: Callable[[], None]) -> None:
         """What an update would be used for."""
@@ -130,10 +130,10 @@ class Training:
         if not self._works_meanwhile:
             self.settle()
 
-    def _wait(self, meanwhile: Callable[[], None]) -> ReadyBatch | None:
-        self.catch_up(meanwhile)
+    def _at_hand(self) -> ReadyBatch | None:
+        # Shards are joined then.
         with self.learner.timer.phase("wait"):
-            return self.source.next(WAIT_MS)
+            return self.source.at_hand()
 
     def _work(self, meanwhile: Callable[[], None], *, is_last: bool) -> Batch | None:
         """Besides an update; what comes next, if it is here."""
